@@ -1,0 +1,3 @@
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+include test/tools/tools.mk

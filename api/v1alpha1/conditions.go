@@ -1,0 +1,103 @@
+package v1alpha1
+
+// Condition types of an EdgeRecoveryPolicy.
+const (
+	// ConditionAccepted is True when the policy can be carried out as written.
+	ConditionAccepted = "Accepted"
+	// ConditionApplied is True when every node that follows the policy and is in reach
+	// has taken over its present generation.
+	ConditionApplied = "Applied"
+	// ConditionRestartReady is True when every node that is in reach would come back by
+	// itself if it restarted now, cut off. On a NodeRecovery: this node would.
+	ConditionRestartReady = "RestartReady"
+	// ConditionTargetMet is True when every pool with measured recoveries meets its target.
+	ConditionTargetMet = "TargetMet"
+)
+
+// Condition types of a NodeRecovery, beside RestartReady.
+const (
+	// ConditionSnapshotFresh is True when the snapshot is as new as the policy asks.
+	ConditionSnapshotFresh = "SnapshotFresh"
+	// ConditionImagesWarm is True when every wanted image is on the node.
+	ConditionImagesWarm = "ImagesWarm"
+	// ConditionLocalAPIServing is True when kubelet is served by the agent.
+	ConditionLocalAPIServing = "LocalAPIServing"
+)
+
+// Reasons of Accepted.
+const (
+	// ReasonAccepted: the policy is carried out on every node that it selects.
+	ReasonAccepted = "Accepted"
+	// ReasonNoMatchingNodes: the policy selects no node. Check the selector or the pool
+	// names and nodePoolLabelKey against `kubectl get nodes --show-labels`.
+	ReasonNoMatchingNodes = "NoMatchingNodes"
+	// ReasonInvalidSelector: a label selector cannot be parsed; the message names the field.
+	ReasonInvalidSelector = "InvalidSelector"
+	// ReasonOverridden: every selected node follows a better policy.
+	ReasonOverridden = "Overridden"
+	// ReasonPartlyOverridden: some selected nodes follow a better policy.
+	ReasonPartlyOverridden = "PartlyOverridden"
+)
+
+// Reasons of Applied.
+const (
+	// ReasonAllNodesApplied: every node in reach has taken the policy over.
+	ReasonAllNodesApplied = "AllNodesApplied"
+	// ReasonWaitingForAgents: some nodes in reach have not.
+	ReasonWaitingForAgents = "WaitingForAgents"
+	// ReasonNoNodes: there is no node to speak about.
+	ReasonNoNodes = "NoNodes"
+)
+
+// Reasons of RestartReady.
+const (
+	// ReasonNotEvaluated: no agent has given a verdict yet.
+	ReasonNotEvaluated = "NotEvaluated"
+	// ReasonAllNodesReady: every node in reach would come back.
+	ReasonAllNodesReady = "AllNodesReady"
+	// ReasonNodesNotReady: some nodes would not; topReasons says why.
+	ReasonNodesNotReady = "NodesNotReady"
+)
+
+// Reasons of TargetMet.
+const (
+	// ReasonWithinTarget: every pool with samples is within its target.
+	ReasonWithinTarget = "WithinTarget"
+	// ReasonTargetMissed: at least one pool misses its target.
+	ReasonTargetMissed = "TargetMissed"
+	// ReasonNoSamples: no restart has been measured.
+	ReasonNoSamples = "NoSamples"
+)
+
+// Reasons of a NodeRecovery's conditions for what the agent does not do yet or was told
+// not to do.
+const (
+	// ReasonNotImplemented: this version of the agent has no such function.
+	ReasonNotImplemented = "NotImplemented"
+	// ReasonObserveOnly: the policy's mode is Observe.
+	ReasonObserveOnly = "ObserveOnly"
+)
+
+// Values of Recovery.incompleteReason.
+const (
+	// IncompletePodsNotReady: the time was up before every expected pod was Ready;
+	// slowestPods names them.
+	IncompletePodsNotReady = "PodsNotReady"
+	// IncompleteRestarted: the node restarted before the recovery was over.
+	IncompleteRestarted = "RestartedBeforeEnd"
+	// IncompleteNoPodList: kubelet was not given its pods before the time was up, since
+	// the API server did not answer.
+	IncompleteNoPodList = "NoPodList"
+)
+
+// Label keys.
+const (
+	// LabelPolicy is set on a NodeRecovery to the name of its policy when that fits a
+	// label value.
+	LabelPolicy = "rekindle.edge/policy"
+	// LabelAggregateToNode with the value "true" on a ClusterRole adds its rules to what
+	// nodes may mirror.
+	LabelAggregateToNode = "rekindle.edge/aggregate-to-node"
+	// DefaultNodePoolLabelKey is OpenYurt's label of a node's pool.
+	DefaultNodePoolLabelKey = "apps.openyurt.io/nodepool"
+)

@@ -1,0 +1,177 @@
+package v1alpha1
+
+// Recovery is one measured restart of a node. All times are of CLOCK_BOOTTIME: a wrong or
+// stepped wall clock changes none of them, except downMilliseconds.
+type Recovery struct {
+	// bootID is the kernel's boot id of the boot that this record is about.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=36
+	BootID string `json:"bootID"`
+
+	// previousEnd says how the boot before ended: Clean (an orderly shutdown), PowerLoss
+	// or Unknown.
+	// +optional
+	PreviousEnd PreviousEnd `json:"previousEnd,omitempty"`
+
+	// connectivityAtStart says whether the API server answered when the node started.
+	// +optional
+	ConnectivityAtStart Connectivity `json:"connectivityAtStart,omitempty"`
+
+	// connectivityAtEnd says whether the API server answered when the record was closed.
+	// +optional
+	ConnectivityAtEnd Connectivity `json:"connectivityAtEnd,omitempty"`
+
+	// downMilliseconds is the time from the last sign of life before the restart until
+	// kernel start, by the wall clock, exact to a minute. Unset: the clock does not tell.
+	// +optional
+	DownMilliseconds *int64 `json:"downMilliseconds,omitempty"`
+
+	// totalMilliseconds is the time from kernel start until the last expected pod was
+	// Ready. Unset: the recovery did not complete.
+	// +optional
+	TotalMilliseconds *int64 `json:"totalMilliseconds,omitempty"`
+
+	// phases split the total; a phase that nobody observed is unset and its time is part
+	// of the next one.
+	// +optional
+	Phases RecoveryPhases `json:"phases,omitempty,omitzero"`
+
+	// expectedPods is the number of pods that were expected back: those on the node that
+	// are neither finished nor being deleted and that were Ready when last seen.
+	// +optional
+	ExpectedPods int32 `json:"expectedPods"`
+
+	// readyPods is how many of them became Ready.
+	// +optional
+	ReadyPods int32 `json:"readyPods"`
+
+	// notReadyBefore is the number of pods that were not Ready before the restart either.
+	// They are not waited for.
+	// +optional
+	NotReadyBefore int32 `json:"notReadyBefore,omitempty"`
+
+	// result is Complete, or Incomplete: not every expected pod became Ready before the
+	// record was closed, at the latest after the longer of five times the target and 10
+	// minutes, or at the next restart.
+	// +optional
+	Result RecoveryResult `json:"result,omitempty"`
+
+	// incompleteReason says why the result is Incomplete.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	IncompleteReason string `json:"incompleteReason,omitempty"`
+
+	// targetSeconds is the target that applied, in seconds.
+	// +optional
+	TargetSeconds int32 `json:"targetSeconds,omitempty"`
+
+	// targetMet says whether the recovery kept it.
+	// +optional
+	TargetMet TruthValue `json:"targetMet,omitempty"`
+
+	// slowestPods are the expected pods that took longest, those that are not Ready first.
+	// +optional
+	// +listType=map
+	// +listMapKey=pod
+	// +kubebuilder:validation:MaxItems=5
+	SlowestPods []PodRecovery `json:"slowestPods,omitempty"`
+
+	// heldPods are pods that were held back on purpose and are not waited for.
+	// +optional
+	// +listType=map
+	// +listMapKey=pod
+	// +kubebuilder:validation:MaxItems=5
+	HeldPods []HeldPod `json:"heldPods,omitempty"`
+}
+
+// RecoveryPhases are the parts of a recovery, in their order, in milliseconds. Each
+// begins where the one before it (of those that are set) ended.
+type RecoveryPhases struct {
+	// kernel ends when the first process (init) starts.
+	// +optional
+	Kernel *int64 `json:"kernel,omitempty"`
+	// userspace ends when the kubelet process starts.
+	// +optional
+	Userspace *int64 `json:"userspace,omitempty"`
+	// kubeletStart ends when kubelet serves its health endpoint, or asks for its node.
+	// +optional
+	KubeletStart *int64 `json:"kubeletStart,omitempty"`
+	// nodeList ends when kubelet is given its Node.
+	// +optional
+	NodeList *int64 `json:"nodeList,omitempty"`
+	// podList ends when kubelet is given its pods.
+	// +optional
+	PodList *int64 `json:"podList,omitempty"`
+	// firstSandbox ends when the first pod sandbox of this boot is ready.
+	// +optional
+	FirstSandbox *int64 `json:"firstSandbox,omitempty"`
+	// firstReady ends when the first expected pod is Ready.
+	// +optional
+	FirstReady *int64 `json:"firstReady,omitempty"`
+	// lastReady ends when the last expected pod is Ready.
+	// +optional
+	LastReady *int64 `json:"lastReady,omitempty"`
+}
+
+// PodRecovery is one pod's part of a recovery.
+type PodRecovery struct {
+	// pod is namespace/name.
+	// +required
+	// +kubebuilder:validation:MaxLength=317
+	Pod string `json:"pod"`
+	// milliseconds from kernel start until Ready. Unset: not Ready.
+	// +optional
+	Milliseconds *int64 `json:"milliseconds,omitempty"`
+	// reason why the pod is not Ready.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Reason string `json:"reason,omitempty"`
+}
+
+// HeldPod is a pod that was held back, and why.
+type HeldPod struct {
+	// pod is namespace/name.
+	// +required
+	// +kubebuilder:validation:MaxLength=317
+	Pod string `json:"pod"`
+	// reason code.
+	// +required
+	// +kubebuilder:validation:MaxLength=64
+	Reason string `json:"reason"`
+}
+
+// PreviousEnd says how a boot ended.
+// +kubebuilder:validation:Enum=Clean;PowerLoss;Unknown
+type PreviousEnd string
+
+const (
+	// PreviousEndClean is an orderly shutdown.
+	PreviousEndClean PreviousEnd = "Clean"
+	// PreviousEndPowerLoss is a loss of power, a crash or a reset.
+	PreviousEndPowerLoss PreviousEnd = "PowerLoss"
+	// PreviousEndUnknown is a first boot, or one whose traces are gone.
+	PreviousEndUnknown PreviousEnd = "Unknown"
+)
+
+// Connectivity says whether the API server could be reached.
+// +kubebuilder:validation:Enum=Online;Offline
+type Connectivity string
+
+const (
+	// ConnectivityOnline answered.
+	ConnectivityOnline Connectivity = "Online"
+	// ConnectivityOffline did not answer.
+	ConnectivityOffline Connectivity = "Offline"
+)
+
+// RecoveryResult says how a recovery ended.
+// +kubebuilder:validation:Enum=Complete;Incomplete
+type RecoveryResult string
+
+const (
+	// RecoveryComplete had every expected pod Ready.
+	RecoveryComplete RecoveryResult = "Complete"
+	// RecoveryIncomplete had not.
+	RecoveryIncomplete RecoveryResult = "Incomplete"
+)
