@@ -25,8 +25,11 @@ type NodeRecovery struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the node's part of its policy, rendered by the controller.
+	// spec is the node's part of its policy, rendered by the controller. It is atomic to
+	// server-side apply: the controller owns it whole, so a field that somebody adds by
+	// hand is taken out again.
 	// +required
+	// +structType=atomic
 	Spec NodeRecoverySpec `json:"spec"`
 
 	// status is written by the node's agent.
