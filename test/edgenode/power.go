@@ -1,0 +1,101 @@
+package edgenode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rekindle.edge/test/internal/lab"
+)
+
+// shutdownTimeout bounds systemd's orderly shutdown; see system.conf in populate.go.
+const shutdownTimeout = 90 * time.Second
+
+// systemd takes these of the real-time signals (from glibc's SIGRTMIN) as orders to PID 1.
+const (
+	signalPoweroff = unix.Signal(34 + 4)
+	signalReboot   = unix.Signal(34 + 5)
+)
+
+// PowerCut takes the power away: every process ends at once, and what was not
+// synced is lost.
+func (n *Node) PowerCut(ctx context.Context) error {
+	if n.boot == nil {
+		return ErrOff
+	}
+	n.options.Log("%s: power cut", n.Name)
+	// Killing PID 1 kills all processes of its namespace. The disk goes in the same
+	// breath, so that none of them gets to see it gone, nor the kernel to write.
+	err := errors.Join(unix.Kill(n.boot.pid1, unix.SIGKILL), n.loseUnsynced())
+	if err != nil {
+		return err
+	}
+	<-n.boot.process.Done()
+	next := n.file(copiedImage)
+	if err := copyImage(ctx, n.image(), next); err != nil {
+		return err
+	}
+	if err := n.tidy(ctx); err != nil {
+		return err
+	}
+	if err := os.Rename(next, n.image()); err != nil {
+		return err
+	}
+	return os.WriteFile("/proc/sys/vm/drop_caches", []byte("3"), 0)
+}
+
+// Shutdown is systemd's orderly shutdown.
+func (n *Node) Shutdown(ctx context.Context) error { return n.order(ctx, signalPoweroff) }
+
+// Reboot is systemd's orderly shutdown and a new boot.
+func (n *Node) Reboot(ctx context.Context) (*Boot, error) {
+	if err := n.order(ctx, signalReboot); err != nil {
+		return nil, err
+	}
+	return n.Boot(ctx)
+}
+
+func (n *Node) order(ctx context.Context, signal unix.Signal) error {
+	if n.boot == nil {
+		return ErrOff
+	}
+	n.options.Log("%s: orderly shutdown", n.Name)
+	if err := unix.Kill(n.boot.pid1, signal); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
+	defer cancel()
+	select {
+	case <-n.boot.process.Done():
+		return n.tidy(ctx)
+	case <-ctx.Done():
+		return fmt.Errorf("node %s still runs %s after the order to shut down: %w", n.Name, shutdownTimeout, ctx.Err())
+	}
+}
+
+// kill ends what runs of a boot, whatever state it is in.
+func (n *Node) kill() error {
+	if n.boot.pid1 != 0 {
+		_ = unix.Kill(n.boot.pid1, unix.SIGKILL)
+	}
+	if n.boot.process != nil {
+		n.boot.process.Kill()
+	}
+	return nil
+}
+
+// tidy removes what a boot that has ended leaves outside of the disk, and the mount of the disk.
+func (n *Node) tidy(ctx context.Context) error {
+	n.boot = nil
+	var errs []error
+	for _, h := range lab.Hierarchies() {
+		errs = append(errs, lab.RemoveCgroup(filepath.Join(h.Mountpoint, n.cgroup())))
+	}
+	_, err := lab.Run(ctx, "ip", "netns", "del", n.netns())
+	return errors.Join(append(errs, err, n.unmountDisk())...)
+}

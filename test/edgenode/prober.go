@@ -1,0 +1,172 @@
+package edgenode
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+const (
+	// probePeriod is how often each pod is asked, and so the prober's resolution.
+	probePeriod = 50 * time.Millisecond
+	// probeTimeout is short, so that one pod that hangs is asked again soon.
+	probeTimeout = 500 * time.Millisecond
+)
+
+// A Prober asks every pod of a boot over HTTP, from within the node's network
+// namespace but outside of everything that runs on it, and keeps when each first
+// answered 200. A pod is found by the sandbox that containerd's log tells of.
+type Prober struct {
+	node   *Node
+	boot   *Boot
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+
+	mu      sync.Mutex
+	serving map[string]time.Time
+}
+
+// Probe starts to probe the pods of the present boot; end it with Stop.
+func (n *Node) Probe(ctx context.Context) (*Prober, error) {
+	if n.boot == nil {
+		return nil, ErrOff
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	p := &Prober{node: n, boot: n.boot, cancel: cancel, serving: map[string]time.Time{}}
+	p.done.Go(func() { p.follow(ctx) })
+	return p, nil
+}
+
+// Serving is when each pod ("namespace/name") first answered 200.
+func (p *Prober) Serving() map[string]time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.serving)
+}
+
+// Stop ends the probing.
+func (p *Prober) Stop() {
+	p.cancel()
+	p.done.Wait()
+}
+
+// follow starts one goroutine for each sandbox that containerd finishes.
+func (p *Prober) follow(ctx context.Context) {
+	seen := map[string]bool{}
+	for every(ctx, probePeriod) {
+		w, err := p.boot.Witness()
+		if err != nil {
+			continue // the log may be there at the next look
+		}
+		for _, sandbox := range w.Sandboxes {
+			if !seen[sandbox.ID] {
+				seen[sandbox.ID] = true
+				p.done.Go(func() { p.ask(ctx, sandbox) })
+			}
+		}
+	}
+}
+
+func (p *Prober) ask(ctx context.Context, sandbox Sandbox) {
+	ip := p.address(ctx, sandbox.ID)
+	if ip == "" {
+		return // removed again, or on the host's network
+	}
+	client := &http.Client{Timeout: probeTimeout, Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext:       dialIn("/run/netns/" + p.node.netns()),
+	}}
+	url := fmt.Sprintf("http://%s:%d%s", ip, WebPort, ReadyPath)
+	for every(ctx, probePeriod) {
+		response, err := client.Get(url)
+		if err != nil {
+			continue
+		}
+		response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			continue
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if _, ok := p.serving[sandbox.Pod]; !ok {
+			p.serving[sandbox.Pod] = time.Now()
+		}
+		return
+	}
+}
+
+// address asks containerd for a sandbox's address.
+func (p *Prober) address(ctx context.Context, id string) string {
+	conn, err := p.node.CRI()
+	if err != nil {
+		return ""
+	}
+	defer conn.Close()
+	client := runtimeapi.NewRuntimeServiceClient(conn)
+	for every(ctx, probePeriod) {
+		status, err := client.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id})
+		if err == nil {
+			return status.GetStatus().GetNetwork().GetIp()
+		}
+	}
+	return ""
+}
+
+// CRI connects to the node's containerd from outside of the node.
+func (n *Node) CRI() (*grpc.ClientConn, error) {
+	if n.boot == nil {
+		return nil, ErrOff
+	}
+	socket := fmt.Sprintf("unix:///proc/%d/root/run/containerd/containerd.sock", n.boot.pid1)
+	return grpc.NewClient(socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+}
+
+// every waits one period; false means that ctx is over.
+func every(ctx context.Context, period time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(period):
+		return true
+	}
+}
+
+// dialIn dials with a socket of another network namespace. A socket stays in the
+// namespace it was made in, so only the dial itself happens over there.
+func dialIn(netns string) func(ctx context.Context, network, address string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		home, err := os.Open("/proc/thread-self/ns/net")
+		if err != nil {
+			return nil, err
+		}
+		defer home.Close()
+		there, err := os.Open(netns)
+		if err != nil {
+			return nil, err
+		}
+		defer there.Close()
+		runtime.LockOSThread()
+		if err := unix.Setns(int(there.Fd()), unix.CLONE_NEWNET); err != nil {
+			runtime.UnlockOSThread()
+			return nil, err
+		}
+		conn, dialErr := (&net.Dialer{}).DialContext(ctx, network, address)
+		if err := unix.Setns(int(home.Fd()), unix.CLONE_NEWNET); err != nil {
+			// The thread stays locked and ends with its goroutine: nobody else may get it.
+			return nil, err
+		}
+		runtime.UnlockOSThread()
+		return conn, dialErr
+	}
+}

@@ -1,0 +1,113 @@
+package images
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+)
+
+// An Image is one static binary that runs as the entrypoint.
+type Image struct {
+	// Name is the full reference, e.g. example.com/app:1.
+	Name string
+	// Binary is the file on this machine; it lies in / of the image under its own name.
+	Binary string
+	// Args follow the binary.
+	Args []string
+	// User is UID or UID:GID; unset means root.
+	User string
+}
+
+type descriptor struct {
+	MediaType   string            `json:"mediaType"`
+	Digest      string            `json:"digest"`
+	Size        int               `json:"size"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// Write writes the image as an OCI archive: a tar of an OCI image layout.
+func (i Image) Write(w io.Writer) error {
+	layer, err := i.layer()
+	if err != nil {
+		return err
+	}
+	entrypoint := append([]string{"/" + filepath.Base(i.Binary)}, i.Args...)
+	config, err := json.Marshal(map[string]any{
+		"architecture": runtime.GOARCH, "os": "linux",
+		"config": map[string]any{"Entrypoint": entrypoint, "User": i.User},
+		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{digest(layer)}},
+	})
+	if err != nil {
+		return err
+	}
+	manifest, err := json.Marshal(map[string]any{
+		"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
+		"config": describe("application/vnd.oci.image.config.v1+json", config),
+		"layers": []descriptor{describe("application/vnd.oci.image.layer.v1.tar", layer)},
+	})
+	if err != nil {
+		return err
+	}
+	entry := describe("application/vnd.oci.image.manifest.v1+json", manifest)
+	entry.Annotations = map[string]string{"io.containerd.image.name": i.Name}
+	index, err := json.Marshal(map[string]any{"schemaVersion": 2, "manifests": []descriptor{entry}})
+	if err != nil {
+		return err
+	}
+	archive := tar.NewWriter(w)
+	for _, file := range []struct {
+		name    string
+		content []byte
+	}{
+		{"oci-layout", []byte(`{"imageLayoutVersion":"1.0.0"}`)},
+		{blobPath(layer), layer},
+		{blobPath(config), config},
+		{blobPath(manifest), manifest},
+		{"index.json", index},
+	} {
+		if err := addFile(archive, file.name, 0o644, file.content); err != nil {
+			return err
+		}
+	}
+	return archive.Close()
+}
+
+func (i Image) layer() ([]byte, error) {
+	binary, err := os.ReadFile(i.Binary)
+	if err != nil {
+		return nil, fmt.Errorf("image %s: %w", i.Name, err)
+	}
+	var layer bytes.Buffer
+	archive := tar.NewWriter(&layer)
+	if err := addFile(archive, filepath.Base(i.Binary), 0o755, binary); err != nil {
+		return nil, err
+	}
+	if err := archive.Close(); err != nil {
+		return nil, err
+	}
+	return layer.Bytes(), nil
+}
+
+// addFile adds a file without times, so that the same content has the same digest.
+func addFile(archive *tar.Writer, name string, mode int64, content []byte) error {
+	header := &tar.Header{Name: name, Mode: mode, Size: int64(len(content)), Typeflag: tar.TypeReg, Format: tar.FormatPAX}
+	if err := archive.WriteHeader(header); err != nil {
+		return err
+	}
+	_, err := archive.Write(content)
+	return err
+}
+
+func describe(mediaType string, content []byte) descriptor {
+	return descriptor{MediaType: mediaType, Digest: digest(content), Size: len(content)}
+}
+
+func digest(content []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(content)) }
+
+func blobPath(content []byte) string { return fmt.Sprintf("blobs/sha256/%x", sha256.Sum256(content)) }
