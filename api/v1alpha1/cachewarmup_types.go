@@ -30,7 +30,7 @@ type CacheWarmup struct {
 
 // WarmResource names one collection of API objects.
 //
-// +kubebuilder:validation:XValidation:rule="!(self.group == '' && self.resource in ['secrets', 'configmaps'])",message="secrets and configmaps are mirrored only where a pod of the node refers to them; remove this entry"
+// +kubebuilder:validation:XValidation:rule="!(size(self.group) == 0 && self.resource in ['secrets', 'configmaps'])",message="secrets and configmaps are mirrored only where a pod of the node refers to them; remove this entry"
 // +kubebuilder:validation:XValidation:rule="!(self.group == 'coordination.k8s.io' && self.resource in ['leases', 'leasecandidates'])",message="leases are never mirrored, a stale one would elect two leaders; remove this entry"
 type WarmResource struct {
 	// group is the API group; empty for the core group.
