@@ -1,0 +1,254 @@
+// Package daemon wires the agent: it knows which boot this is, feeds the timeline from its
+// sources, keeps the store, and reports. One goroutine, the loop, owns all state.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"rekindle.edge/agent/boot"
+	"rekindle.edge/agent/config"
+	"rekindle.edge/agent/host"
+	"rekindle.edge/agent/report"
+	"rekindle.edge/agent/snapshot"
+	"rekindle.edge/agent/timeline"
+	"rekindle.edge/agent/timeline/source"
+	"rekindle.edge/agent/upstream"
+)
+
+const (
+	// aliveEvery is the period of the sign of life.
+	aliveEvery = time.Minute
+	// longestRetry is the longest pause between attempts to begin.
+	longestRetry = 5 * time.Second
+	// readyWithin is when kubelet may go ahead at the latest.
+	readyWithin = 2 * time.Second
+	// stopQuestion bounds the question to systemd whether the system is stopping.
+	stopQuestion = 2 * time.Second
+)
+
+// Machine is the node as the agent sees it.
+type Machine struct {
+	Clock     host.Clock
+	Processes source.Processes
+	Units     Units
+	// BootID is the kernel's id of this boot.
+	BootID func() (string, error)
+}
+
+// Units asks the service manager.
+type Units interface {
+	source.Units
+	// Stopping says whether the whole system is going down.
+	Stopping(ctx context.Context) (bool, error)
+}
+
+// Daemon is the running agent.
+type Daemon struct {
+	Config  config.Config
+	Machine Machine
+	Version string
+	// ReportJitter bounds the random wait before the first status write of a session.
+	ReportJitter time.Duration
+	// Ready is called once, when the agent has done what kubelet should wait for: its
+	// store is open, or cannot be opened for now.
+	Ready func()
+}
+
+// Run works until ctx ends. It returns an error only if it could not write how it ended.
+func (d Daemon) Run(ctx context.Context) error {
+	log := logr.FromContextOrDiscard(ctx)
+	ready := sync.OnceFunc(d.Ready)
+	// A disk may take its time; kubelet must not wait for it.
+	defer time.AfterFunc(readyWithin, ready).Stop()
+	var store *snapshot.Store
+	var loop *loop
+	var bootID string
+	ok := d.insist(ctx, "Agent cannot begin, trying again; nothing is measured until then", ready, func() error {
+		var err error
+		if bootID, err = d.Machine.BootID(); err != nil {
+			return err
+		}
+		if store == nil {
+			if store, err = snapshot.Open(d.Config.StateDir, log); err != nil {
+				return fmt.Errorf("stateDir %s: %w", d.Config.StateDir, err)
+			}
+		}
+		loop, err = d.begin(log, store, bootID)
+		return err
+	})
+	if store != nil {
+		defer func() {
+			if err := store.Close(); err != nil {
+				log.Error(err, "Store could not be closed")
+			}
+		}()
+	}
+	if !ok {
+		return nil
+	}
+	ready()
+
+	// Sources end before the loop does its last writes.
+	sources, stopSources := context.WithCancel(ctx)
+	defer stopSources()
+	var running sync.WaitGroup
+	running.Go(func() { d.runUpstream(sources, loop) })
+	running.Go(func() { d.keepAlive(sources, bootID) })
+	if loop.tracker != nil {
+		// Kubelet and the runtime are watched while there is something to time.
+		running.Go(func() { d.runNodeSources(sources, loop) })
+	}
+	loop.run(ctx)
+	stopSources()
+	running.Wait()
+	return d.stop(ctx, loop, bootID)
+}
+
+// insist calls f until it succeeds. It is false when ctx has ended before.
+func (d Daemon) insist(ctx context.Context, message string, failed func(), f func() error) bool {
+	log := logr.FromContextOrDiscard(ctx)
+	told := ""
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, longestRetry) {
+		err := f()
+		if err == nil {
+			return true
+		}
+		if err.Error() != told {
+			told = err.Error()
+			log.Error(err, message)
+		}
+		failed()
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(pause):
+		}
+	}
+}
+
+// begin finds out which boot this is and goes on with its record, or opens one.
+func (d Daemon) begin(log logr.Logger, store *snapshot.Store, bootID string) (*loop, error) {
+	contents, err := store.Load()
+	if err != nil {
+		return nil, err
+	}
+	alive, err := snapshot.LastAlive(d.Config.StateDir)
+	if err != nil {
+		log.Error(err, "Last sign of life cannot be read, the length of the outage stays unset")
+	}
+	l := newLoop(log, d.Machine, store, contents)
+	start := decide(bootID, d.Machine.Clock.Boot(), contents, alive)
+	switch {
+	case start.previous == nil && contents.Mark == nil:
+		log.Info("Store is new, measuring begins with the next boot", "bootID", bootID)
+	case start.previous == nil:
+		log.Info("Agent was restarted within a boot", "bootID", bootID, "recoveryOpen", start.open != nil)
+	default:
+		log.Info("Node has restarted", "bootID", bootID, "previousBootID", start.previous.BootID,
+			"previousEnd", start.previous.End, "measured", start.open != nil)
+	}
+	if err := l.adoptStart(start, boot.Mark{BootID: bootID}); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// stop writes how the agent was stopped.
+func (d Daemon) stop(ctx context.Context, l *loop, bootID string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopQuestion)
+	defer cancel()
+	mark := boot.Mark{BootID: bootID, Stop: boot.StopAgent, StopWall: d.Machine.Clock.Wall()}
+	stopping, err := d.Machine.Units.Stopping(ctx)
+	if err != nil {
+		l.log.Info("systemd does not say whether the system is stopping, so this is no clean end of the boot", "reason", err.Error())
+	} else if stopping {
+		mark.Stop = boot.StopSystem
+	}
+	l.log.Info("Agent is stopping", "systemStopping", stopping)
+	return errors.Join(l.flush(ctx), l.store.PutMark(mark))
+}
+
+// keepAlive writes the sign of life. A disk that is full or gone is told once.
+func (d Daemon) keepAlive(ctx context.Context, bootID string) {
+	log := logr.FromContextOrDiscard(ctx)
+	ticker := time.NewTicker(aliveEvery)
+	defer ticker.Stop()
+	told := false
+	for {
+		err := snapshot.PutAlive(d.Config.StateDir, boot.Alive{
+			BootID: bootID, Boot: d.Machine.Clock.Boot(), Wall: d.Machine.Clock.Wall(),
+		})
+		if err != nil && !told {
+			log.Error(err, "Sign of life cannot be written, trying again every minute")
+		}
+		told = err != nil
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// runNodeSources watches kubelet and the container runtime until the record is closed.
+func (d Daemon) runNodeSources(ctx context.Context, l *loop) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-l.closed:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	var running sync.WaitGroup
+	running.Go(func() {
+		source.Kubelet{
+			Clock: d.Machine.Clock, Processes: d.Machine.Processes, Units: d.Machine.Units,
+			Unit: d.Config.KubeletUnit, Healthz: d.Config.KubeletHealthz,
+		}.Run(ctx, l.emit)
+	})
+	running.Go(func() {
+		source.CRI{
+			Clock: d.Machine.Clock, Wall: l.wall, Endpoint: d.Config.CRIEndpoint, Unit: d.Config.ContainerdUnit,
+		}.Run(ctx, l.emit)
+	})
+	running.Wait()
+}
+
+// runUpstream watches the node's pods and keeps the status.
+func (d Daemon) runUpstream(ctx context.Context, l *loop) {
+	link := &upstream.Link{Changed: func(online bool) {
+		l.emit(timeline.Answered{At: d.Machine.Clock.Boot(), Online: online})
+	}}
+	upstream.Upstream{
+		Kubeconfigs: d.Config.Kubeconfigs(), NodeName: d.Config.NodeName, Link: link,
+	}.Run(ctx, func(ctx context.Context, session upstream.Session) {
+		var running sync.WaitGroup
+		running.Go(func() {
+			source.Pods{Clock: d.Machine.Clock, Wall: l.wall, Node: session.Node}.Run(ctx, session.Core, l.emit)
+		})
+		running.Go(func() {
+			report.Reporter{
+				Node: session.Node, Client: session.Rekindle, Wall: d.Machine.Clock.Wall, Jitter: d.ReportJitter,
+				Facts: l.facts(d.Version), Changed: l.changed, Adopt: l.adoptSpec,
+			}.Run(ctx)
+		})
+		running.Wait()
+	})
+}
+
+// facts gives the reporter what the store says, without asking the loop.
+func (l *loop) facts(version string) func() report.Facts {
+	return func() report.Facts {
+		facts := *l.reported.Load()
+		facts.AgentVersion = version
+		return facts
+	}
+}

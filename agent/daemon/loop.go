@@ -1,0 +1,248 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"rekindle.edge/agent/boot"
+	"rekindle.edge/agent/report"
+	"rekindle.edge/agent/snapshot"
+	"rekindle.edge/agent/timeline"
+	"rekindle.edge/agent/timeline/source"
+	"rekindle.edge/api/v1alpha1"
+)
+
+const (
+	// tick is how often deadlines are looked at and writes that failed are tried again.
+	tick = time.Second
+	// eventQueue is more than a full node sends at once; a source that finds it full waits,
+	// with the time already taken.
+	eventQueue = 1024
+)
+
+// loop owns the tracker, the book of pods and all writes to the store.
+type loop struct {
+	log     logr.Logger
+	machine Machine
+	wall    *source.Wall
+	store   *snapshot.Store
+	book    *snapshot.Book
+
+	// tracker of the open record; nil: none is open.
+	tracker *timeline.Tracker
+	// unsaved says that the open record has changed since it was last stored.
+	unsaved bool
+	// failing says that the last write failed, and was told.
+	failing bool
+
+	spec       *snapshot.Spec
+	recoveries []v1alpha1.Recovery
+
+	events chan timeline.Event
+	specs  chan adoption
+	// done is closed when run has returned: nobody takes events any more.
+	done chan struct{}
+	// closed is closed with the record.
+	closed chan struct{}
+	// changed has room for one signal that reported has changed.
+	changed  chan struct{}
+	reported atomic.Pointer[report.Facts]
+}
+
+// adoption asks the loop to take a spec over.
+type adoption struct {
+	spec *snapshot.Spec
+	err  chan error
+}
+
+func newLoop(log logr.Logger, machine Machine, store *snapshot.Store, contents snapshot.Contents) *loop {
+	l := &loop{
+		log: log, machine: machine, store: store,
+		wall: source.NewWall(machine.Clock),
+		book: snapshot.NewBook(contents),
+		spec: contents.Spec, recoveries: contents.Recoveries,
+		events: make(chan timeline.Event, eventQueue), specs: make(chan adoption),
+		done: make(chan struct{}), closed: make(chan struct{}), changed: make(chan struct{}, 1),
+	}
+	l.publish()
+	return l
+}
+
+// adoptStart makes the start durable. The mark comes last: until it names this boot, a
+// restart of the agent decides the same again.
+func (l *loop) adoptStart(s start, mark boot.Mark) error {
+	if s.interrupted != nil {
+		if err := l.keep(*s.interrupted); err != nil {
+			return err
+		}
+	}
+	if s.open != nil {
+		l.tracker = timeline.NewTracker(*s.open)
+		if err := l.store.PutOpen(*s.open); err != nil {
+			return err
+		}
+	}
+	return l.store.PutMark(mark)
+}
+
+// emit hands an event to the loop.
+func (l *loop) emit(event timeline.Event) {
+	select {
+	case l.events <- event:
+	case <-l.done:
+	}
+}
+
+// adoptSpec takes a spec over and returns when it is stored.
+func (l *loop) adoptSpec(ctx context.Context, spec *snapshot.Spec) error {
+	request := adoption{spec: spec, err: make(chan error, 1)}
+	select {
+	case l.specs <- request:
+	case <-l.done:
+		return context.Canceled
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return <-request.err
+}
+
+func (l *loop) run(ctx context.Context) {
+	defer close(l.done)
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case event := <-l.events:
+			l.observe(event)
+			// A burst is taken as a whole, and stored once.
+			for len(l.events) > 0 {
+				l.observe(<-l.events)
+			}
+			l.attempt(l.settle(), false)
+		case request := <-l.specs:
+			request.err <- l.takeSpec(request.spec)
+		case <-ticker.C:
+			l.attempt(errors.Join(l.settle(), l.flush(ctx)), true)
+		}
+	}
+}
+
+// attempt tells the first of a row of failures. What failed is tried again with the tick;
+// when everything that is to be written was, the row is over.
+func (l *loop) attempt(err error, everything bool) {
+	switch {
+	case err != nil && !l.failing:
+		l.log.Error(err, "Store cannot be written, trying again")
+		l.failing = true
+	case err == nil && everything && l.failing:
+		l.log.Info("Store can be written again")
+		l.failing = false
+	}
+}
+
+func (l *loop) observe(event timeline.Event) {
+	if l.tracker != nil && l.tracker.Observe(event) {
+		l.unsaved = true
+	}
+	hold := func(key string) bool { return l.tracker != nil && l.tracker.Expects(key) }
+	switch e := event.(type) {
+	case timeline.PodsListed:
+		l.book.List(e.Pods, hold)
+	case timeline.PodSeen:
+		l.book.See(e.Pod, hold)
+	case timeline.PodGone:
+		l.book.Gone(e.Key)
+	}
+}
+
+// settle stores the open record if it has changed, and closes it when it is over.
+func (l *loop) settle() error {
+	if l.tracker == nil {
+		return nil
+	}
+	state := l.tracker.State()
+	now := l.machine.Clock.Boot()
+	if !l.tracker.Complete() && now < state.Deadline() {
+		if !l.unsaved {
+			return nil
+		}
+		if err := l.store.PutOpen(state); err != nil {
+			return err
+		}
+		l.unsaved = false
+		return nil
+	}
+	// The wall clock is read last of all: it may have been set while the node came up.
+	down := boot.Down(state.LastSign, l.machine.Clock.Wall().Add(-now))
+	record := state.Close(down)
+	if err := l.keep(record); err != nil {
+		return err
+	}
+	l.tracker = nil
+	l.book.Release()
+	close(l.closed)
+	l.log.Info("Recovery is over", "bootID", record.BootID, "result", record.Result, "reason", record.IncompleteReason,
+		"expectedPods", record.ExpectedPods, "readyPods", record.ReadyPods, "totalMilliseconds", record.TotalMilliseconds)
+	return nil
+}
+
+// keep stores a closed record and then reports it.
+func (l *loop) keep(record v1alpha1.Recovery) error {
+	if err := l.store.CloseRecord(record); err != nil {
+		return fmt.Errorf("keeping the record of boot %s: %w", record.BootID, err)
+	}
+	l.recoveries = slices.DeleteFunc(slices.Clone(l.recoveries), func(old v1alpha1.Recovery) bool { return old.BootID == record.BootID })
+	l.recoveries = slices.Insert(l.recoveries, 0, record)
+	l.publish()
+	return nil
+}
+
+func (l *loop) takeSpec(spec *snapshot.Spec) error {
+	if err := l.store.PutSpec(spec); err != nil {
+		return fmt.Errorf("storing the spec: %w", err)
+	}
+	l.spec = spec
+	if l.tracker != nil && l.tracker.Observe(timeline.TargetSet{Seconds: targetSeconds(spec)}) {
+		l.unsaved = true
+	}
+	l.publish()
+	return nil
+}
+
+// flush stores the pods last seen, if they have changed.
+func (l *loop) flush(ctx context.Context) error {
+	if !l.book.Dirty() {
+		return nil
+	}
+	changed, gone, lost := l.book.Changes()
+	if lost {
+		// Pods that stop because the whole node does were Ready when last seen alive.
+		ctx, cancel := context.WithTimeout(ctx, stopQuestion)
+		defer cancel()
+		if stopping, err := l.machine.Units.Stopping(ctx); err == nil && stopping {
+			return nil
+		}
+	}
+	if err := l.store.PutPods(changed, gone); err != nil {
+		return fmt.Errorf("storing the pods last seen: %w", err)
+	}
+	l.book.Stored()
+	return nil
+}
+
+// publish lets the reporter see what is stored now.
+func (l *loop) publish() {
+	l.reported.Store(&report.Facts{Spec: l.spec, Recoveries: l.recoveries})
+	select {
+	case l.changed <- struct{}{}:
+	default:
+	}
+}

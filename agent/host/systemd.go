@@ -1,0 +1,84 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/coreos/go-systemd/v22/dbus"
+)
+
+// Systemd asks PID 1 over its private socket: that works before, after and without a
+// D-Bus daemon.
+type Systemd struct {
+	mu   sync.Mutex
+	conn *dbus.Conn
+}
+
+// MainPID is the main process of a service unit, 0 while it has none.
+func (s *Systemd) MainPID(ctx context.Context, unit string) (int, error) {
+	var pid int
+	err := s.with(ctx, func(conn *dbus.Conn) error {
+		property, err := conn.GetServicePropertyContext(ctx, unit, "MainPID")
+		if err != nil {
+			return err
+		}
+		value, ok := property.Value.Value().(uint32)
+		if !ok {
+			return fmt.Errorf("MainPID has type %T", property.Value.Value())
+		}
+		pid = int(value)
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("asking systemd for the main process of %s: %w", unit, err)
+	}
+	return pid, nil
+}
+
+// Stopping says whether the whole system is shutting down or rebooting.
+func (s *Systemd) Stopping(ctx context.Context) (bool, error) {
+	var state string
+	err := s.with(ctx, func(conn *dbus.Conn) error {
+		var err error
+		state, err = conn.GetManagerProperty("SystemState")
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("asking systemd for the state of the system: %w", err)
+	}
+	// The value comes as a D-Bus literal, with its quotes.
+	return strings.Trim(state, `"`) == "stopping", nil
+}
+
+// Close drops the connection; the next call makes a new one.
+func (s *Systemd) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn != nil {
+		s.conn.Close()
+		s.conn = nil
+	}
+}
+
+// with calls f with a connection, and drops the connection if f fails: systemd closes it
+// when it re-executes itself.
+func (s *Systemd) with(ctx context.Context, f func(*dbus.Conn) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn == nil {
+		// The connection outlives this call, so it must not end with its context.
+		conn, err := dbus.NewSystemdConnectionContext(context.WithoutCancel(ctx))
+		if err != nil {
+			return err
+		}
+		s.conn = conn
+	}
+	if err := f(s.conn); err != nil {
+		s.conn.Close()
+		s.conn = nil
+		return err
+	}
+	return nil
+}

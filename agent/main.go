@@ -1,0 +1,137 @@
+// Command rekindle-agent runs on an edge node, measures how the node comes back after a
+// restart and reports it.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	sddaemon "github.com/coreos/go-systemd/v22/daemon"
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
+
+	"rekindle.edge/agent/config"
+	"rekindle.edge/agent/daemon"
+	"rekindle.edge/agent/host"
+)
+
+// version is set by the build.
+var version = "dev"
+
+const usage = `Usage: rekindle-agent COMMAND
+
+Commands:
+  run [--config FILE] [-v LEVEL]   measure restarts of this node and report them
+  version                          print the version
+`
+
+// configRetry is the pause before a configuration that cannot be used is read again.
+const configRetry = 5 * time.Second
+
+// reportJitter spreads the first status write of the nodes of a cluster that comes back.
+const reportJitter = 3 * time.Second
+
+func main() {
+	os.Exit(command(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+func command(args []string, stdout, stderr io.Writer) int {
+	if len(args) == 0 {
+		fmt.Fprint(stderr, usage)
+		return 2
+	}
+	switch args[0] {
+	case "run":
+		return run(args[1:], stderr)
+	case "version":
+		fmt.Fprintln(stdout, version)
+		return 0
+	case "help", "-h", "--help":
+		fmt.Fprint(stdout, usage)
+		return 0
+	}
+	fmt.Fprintf(stderr, "rekindle-agent: unknown command %q\n%s", args[0], usage)
+	return 2
+}
+
+func run(args []string, stderr io.Writer) int {
+	flags := flag.NewFlagSet("run", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	path := flags.String("config", config.DefaultPath, "configuration `file`; one that does not exist means the defaults")
+	verbosity := flags.Int("v", 0, "log `level`: 0 changes, 1 writes, 4 details")
+	if err := flags.Parse(args); err != nil {
+		return 2
+	}
+	log := textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(*verbosity), textlogger.Output(stderr)))
+	klog.SetLogger(log)
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer cancel()
+	ctx = logr.NewContext(ctx, log)
+
+	// A dead peer is found by its silence; client-go's default takes 45 s.
+	setDefault("HTTP2_READ_IDLE_TIMEOUT_SECONDS", "10")
+	setDefault("HTTP2_PING_TIMEOUT_SECONDS", "5")
+
+	log.Info("Agent is starting", "version", version, "config", *path)
+	settings, ok := load(ctx, *path)
+	if !ok {
+		return 0
+	}
+	files := host.Files{Root: "/"}
+	units := &host.Systemd{}
+	defer units.Close()
+	err := daemon.Daemon{
+		Config: settings, Version: version, ReportJitter: reportJitter,
+		Machine: daemon.Machine{Clock: host.SystemClock{}, Processes: files, Units: units, BootID: files.BootID},
+		Ready:   func() { notify(log) },
+	}.Run(ctx)
+	if err != nil {
+		log.Error(err, "Agent has failed")
+		return 1
+	}
+	return 0
+}
+
+// load reads the configuration, however often it takes: kubelet waits for this unit, and
+// an exit would only be followed by the next start.
+func load(ctx context.Context, path string) (config.Config, bool) {
+	log := logr.FromContextOrDiscard(ctx)
+	told := ""
+	for {
+		settings, err := config.Load(path)
+		if err == nil {
+			return settings, true
+		}
+		if err.Error() != told {
+			told = err.Error()
+			log.Error(err, "Configuration cannot be used, reading it again until it can; nothing is measured until then")
+		}
+		notify(log)
+		select {
+		case <-ctx.Done():
+			return config.Config{}, false
+		case <-time.After(configRetry):
+		}
+	}
+}
+
+// notify tells systemd that the agent is up; without systemd it does nothing.
+func notify(log logr.Logger) {
+	if _, err := sddaemon.SdNotify(false, sddaemon.SdNotifyReady); err != nil {
+		log.Error(err, "systemd could not be told that the agent is ready")
+	}
+}
+
+func setDefault(name, value string) {
+	if _, set := os.LookupEnv(name); !set {
+		// Setting a variable with a plain name cannot fail.
+		_ = os.Setenv(name, value)
+	}
+}

@@ -1,0 +1,140 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"rekindle.edge/agent/snapshot"
+	"rekindle.edge/api/v1alpha1"
+)
+
+const resource = "noderecoveries"
+
+// writeTimeout bounds one write.
+const writeTimeout = 10 * time.Second
+
+// Reporter keeps the status of one NodeRecovery in step with the store.
+type Reporter struct {
+	// Node is the name of the Node and so of its NodeRecovery.
+	Node   string
+	Client rest.Interface
+	// Facts gives what is in the store.
+	Facts func() Facts
+	// Changed signals that Facts gives something else.
+	Changed <-chan struct{}
+	// Adopt takes a spec over durably; nil: built-in defaults.
+	Adopt func(context.Context, *snapshot.Spec) error
+	// Jitter bounds the random wait before the first write of a session: when a cluster
+	// comes back, its nodes must not write all at once.
+	Jitter time.Duration
+	// Wall is the time of day.
+	Wall func() time.Time
+}
+
+// retry is the wait before the next attempt after a number of failures in a row.
+func retry(failures int) time.Duration {
+	longest := min(30*time.Second, 500*time.Millisecond<<min(failures, 10))
+	return longest/2 + rand.N(longest/2)
+}
+
+// Run watches and writes until its context ends.
+func (r Reporter) Run(ctx context.Context) {
+	log := logr.FromContextOrDiscard(ctx)
+	objects := newWatcher(r.Client, r.Node)
+	go objects.run(ctx)
+
+	wake := time.NewTimer(time.Hour)
+	defer wake.Stop()
+	failures, jittered := 0, false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-objects.changed:
+		case <-r.Changed:
+		case <-wake.C:
+		}
+		object, known := objects.latest()
+		if !known {
+			continue
+		}
+		if !jittered && object != nil && r.Jitter > 0 {
+			jittered = true
+			wake.Reset(rand.N(r.Jitter))
+			// The spec does not wait: what the node does depends on it.
+			if err := r.adopt(ctx, object); err != nil {
+				log.Error(err, "Spec could not be stored, trying again")
+			}
+			continue
+		}
+		err := r.reconcile(ctx, object)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			failures = 0
+		case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
+			// Someone else wrote, or the object is gone: the watch brings what is there now.
+			wake.Reset(retry(0))
+		default:
+			if failures == 0 {
+				log.Error(err, "Status could not be written, trying again")
+			}
+			wake.Reset(retry(failures))
+			failures++
+		}
+	}
+}
+
+// reconcile adopts the spec and writes the status if it differs from what the store says.
+func (r Reporter) reconcile(ctx context.Context, object *v1alpha1.NodeRecovery) error {
+	if err := r.adopt(ctx, object); err != nil || object == nil {
+		return err
+	}
+	status := Project(r.Facts(), object.Status, metav1.NewTime(r.Wall()))
+	if equality.Semantic.DeepEqual(status, object.Status) {
+		return nil
+	}
+	return r.write(ctx, object, status)
+}
+
+func (r Reporter) adopt(ctx context.Context, object *v1alpha1.NodeRecovery) error {
+	var spec *snapshot.Spec
+	if object != nil {
+		spec = &snapshot.Spec{Generation: object.Generation, Spec: object.Spec}
+	}
+	if equality.Semantic.DeepEqual(spec, r.Facts().Spec) {
+		return nil
+	}
+	log := logr.FromContextOrDiscard(ctx)
+	if spec == nil {
+		log.Info("No policy applies to the node, using built-in defaults")
+	} else {
+		log.Info("Taking over the policy", "policy", spec.Spec.PolicyName, "generation", spec.Generation)
+	}
+	return r.Adopt(ctx, spec)
+}
+
+// write replaces the status. The resource version guards against writing over an object
+// that was re-created or over a status that another writer has just changed.
+func (r Reporter) write(ctx context.Context, object *v1alpha1.NodeRecovery, status v1alpha1.NodeRecoveryStatus) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	object = object.DeepCopy()
+	object.Status = status
+	object.APIVersion, object.Kind = v1alpha1.GroupVersion.String(), "NodeRecovery"
+	err := r.Client.Put().Resource(resource).Name(r.Node).SubResource("status").Body(object).Do(ctx).Error()
+	if err != nil {
+		return fmt.Errorf("writing the status of NodeRecovery %s: %w", r.Node, err)
+	}
+	logr.FromContextOrDiscard(ctx).V(1).Info("Status written", "node", r.Node, "recoveries", len(status.Recoveries))
+	return nil
+}
