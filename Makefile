@@ -17,6 +17,10 @@ include test/tools/tools.mk
 demo: packages $(TOOLS_E2E) build-host ## Cluster, edge node, power cut and the measured recovery, on this machine (root; KEEP=1 leaves it running)
 	@KEEP=$(KEEP) go run ./test/demo
 
+.PHONY: demo-clean
+demo-clean: ## Removes what KEEP=1 make demo left running
+	@go run ./test/demo clean
+
 .PHONY: build
 build: ## Static binaries of the manager and the agent for PLATFORMS, in bin/
 	@set -e; for p in $(PLATFORMS); do \

@@ -1,0 +1,67 @@
+// Package recovery shows on a real node that what the agent reports is what happened. The
+// witnesses are kubelet's and containerd's own logs.
+package recovery
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"rekindle.edge/test/cluster"
+	"rekindle.edge/test/edgenode"
+	"rekindle.edge/test/scenario"
+)
+
+const (
+	node = "edge-1"
+	pool = "stores"
+	pods = 10
+)
+
+var (
+	product *scenario.Product
+	edge    *edgenode.Node
+)
+
+func TestRecovery(t *testing.T) {
+	if os.Getenv("REKINDLE_E2E") == "" {
+		t.Skip("needs root and minutes; run `make test-e2e`")
+	}
+	RegisterFailHandler(Fail)
+	suite, reporter := GinkgoConfiguration()
+	suite.Timeout = time.Hour
+	RunSpecs(t, "Recovery", suite, reporter)
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	c, err := cluster.Start(ctx, cluster.Options{Nodes: true, Log: say})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(c.Stop)
+
+	product, err = scenario.Install(ctx, c, say)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(product.Apply(ctx, "edge-pools.yaml")).To(Succeed())
+	edge, err = product.EdgeNode(ctx, node, pool)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(product.CreatePods(ctx, node, pods)).To(Succeed())
+	Expect(product.WaitObserved(ctx, node)).To(Succeed())
+})
+
+func settle() { time.Sleep(3 * time.Second) }
+
+func say(format string, args ...any) { GinkgoWriter.Printf(format+"\n", args...) }
+
+// restart cuts the power and boots. The agent batches what it sees of pods for a second:
+// a cut sooner than that would lose what the specs count on.
+func restart(ctx context.Context) *edgenode.Boot {
+	GinkgoHelper()
+	settle()
+	Expect(edge.PowerCut(ctx)).To(Succeed())
+	boot, err := edge.Boot(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	return boot
+}
