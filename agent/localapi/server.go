@@ -1,0 +1,182 @@
+package localapi
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	stdlog "log"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// replayable is the largest body that is kept to be sent again: the API server takes
+	// no larger one.
+	replayable = 3 << 20
+	// headerTimeout bounds the reading of a request's header.
+	headerTimeout = 30 * time.Second
+	// stopTimeout is what running requests get when the agent stops.
+	stopTimeout = 500 * time.Millisecond
+)
+
+// Server is the local API.
+type Server struct {
+	log      logr.Logger
+	pki      PKI
+	link     *Link
+	upstream *upstream
+	proxy    *httputil.ReverseProxy
+	requests *request.RequestInfoFactory
+}
+
+// New makes a local API that serves with the PKI and passes requests on as the identity
+// says. It does nothing until Run.
+func New(log logr.Logger, pki PKI, identity *IdentitySource) *Server {
+	s := &Server{
+		log: log,
+		pki: pki,
+		requests: &request.RequestInfoFactory{
+			APIPrefixes:          sets.NewString("api", "apis"),
+			GrouplessAPIPrefixes: sets.NewString("api"),
+		},
+	}
+	s.link = newLink(clock.RealClock{}, s.linkChanged)
+	s.upstream = newUpstream(identity, s.link)
+	s.proxy = &httputil.ReverseProxy{
+		Rewrite:       s.rewrite,
+		Transport:     s,
+		FlushInterval: -1, // each event of a watch at once
+		ErrorHandler:  s.failed,
+		ErrorLog:      connectionLog(s.log),
+	}
+	return s
+}
+
+func (s *Server) linkChanged(state State, reason error) {
+	if state == Connected {
+		s.log.Info("API server answers the local API")
+		return
+	}
+	s.log.Info("API server does not answer the local API", "reason", reason.Error())
+	s.upstream.renew()
+}
+
+// Run serves on the listeners until ctx ends, and closes them.
+func (s *Server) Run(ctx context.Context, listeners []net.Listener) error {
+	server := &http.Server{
+		Handler:           s,
+		ReadHeaderTimeout: headerTimeout,
+		ErrorLog:          connectionLog(s.log),
+		TLSConfig: &tls.Config{
+			MinVersion:   tls.VersionTLS12,
+			Certificates: []tls.Certificate{s.pki.Serving},
+			// Which certificate is accepted is decided per request, by its key alone.
+			ClientAuth: tls.RequestClientCert,
+		},
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go s.upstream.watchLink(ctx)
+	for _, listener := range listeners {
+		go func() {
+			if err := server.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+				cancel(err)
+			}
+		}()
+	}
+	<-ctx.Done()
+	stop, done := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer done()
+	if server.Shutdown(stop) != nil {
+		// Watches do not end by themselves.
+		_ = server.Close()
+	}
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+type callerKey struct{}
+
+// ServeHTTP passes a request on, or says why it cannot.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	info, err := s.requests.NewRequestInfo(r)
+	if err != nil {
+		writeStatus(w, apierrors.NewBadRequest(err.Error()))
+		return
+	}
+	state, reason := s.link.State()
+	c, refused := authenticate(r, info, s.upstream.identity, s.upstream.reread)
+	// To kubelet a refused certificate request is the word of a healthy server: with an
+	// expired certificate it would exit.
+	healthy := state == Connected || info.Resource != "certificatesigningrequests"
+	switch {
+	case refused != nil && healthy:
+		writeStatus(w, refused)
+	case refused != nil:
+		writeStatus(w, unavailable(refused))
+	case state == CutOff:
+		writeStatus(w, unavailable(reason))
+	default:
+		ctx := request.WithRequestInfo(context.WithValue(r.Context(), callerKey{}, c), info)
+		s.pass(w, r.WithContext(ctx))
+	}
+}
+
+// pass sends a request on. A body of known size is read first, so that a request that the
+// API server did not take before it closed the connection can be sent again.
+func (s *Server) pass(w http.ResponseWriter, r *http.Request) {
+	if 0 < r.ContentLength && r.ContentLength <= replayable {
+		body := make([]byte, r.ContentLength)
+		if _, err := io.ReadFull(r.Body, body); err != nil {
+			writeStatus(w, apierrors.NewBadRequest("reading the body: "+err.Error()))
+			return
+		}
+		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+		r.Body, _ = r.GetBody()
+	}
+	s.proxy.ServeHTTP(w, r)
+}
+
+func (s *Server) rewrite(r *httputil.ProxyRequest) {
+	identity := s.upstream.identity()
+	if identity == nil {
+		return // RoundTrip says so
+	}
+	r.SetURL(identity.Server)
+	r.Out.URL.RawQuery = r.In.URL.RawQuery
+	if r.In.Context().Value(callerKey{}) == node {
+		r.Out.Header.Del("Authorization")
+	}
+}
+
+// RoundTrip sends what the proxy has rewritten.
+func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
+	c, _ := r.Context().Value(callerKey{}).(caller)
+	return s.upstream.send(r, c)
+}
+
+func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil {
+		return // the caller has gone
+	}
+	s.log.V(4).Info("Request failed", "method", r.Method, "path", r.URL.Path, "reason", err.Error())
+	writeStatus(w, unavailable(err))
+}
+
+// connectionLog takes what net/http has to say about single connections.
+func connectionLog(log logr.Logger) *stdlog.Logger {
+	return slog.NewLogLogger(logr.ToSlogHandler(log.V(4)), slog.LevelInfo)
+}
