@@ -1,0 +1,96 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"rekindle.edge/agent/timeline"
+)
+
+// machine has an init, and a kubelet once it is told so.
+type machine struct {
+	kubelet   atomic.Int32
+	noSystemd bool
+}
+
+func (m *machine) ProcessStart(pid int) (time.Duration, error) {
+	switch pid {
+	case 1:
+		return 70 * time.Millisecond, nil
+	case 99:
+		return 2 * time.Second, nil
+	}
+	return 0, errors.New("no such process")
+}
+
+func (m *machine) FindProcess(command string) (int, error) {
+	if command == "kubelet" && m.noSystemd {
+		return int(m.kubelet.Load()), nil
+	}
+	return 0, nil
+}
+
+func (m *machine) MainPID(context.Context, string) (int, error) {
+	if m.noSystemd {
+		return 0, errors.New("connection refused")
+	}
+	return int(m.kubelet.Load()), nil
+}
+
+func TestKubelet(t *testing.T) {
+	cases := map[string]struct {
+		noSystemd bool
+		// late: kubelet is there and serves before the agent looks.
+		late bool
+		want []timeline.Event
+	}{
+		"kubelet that starts while the agent looks": {
+			want: []timeline.Event{timeline.InitStarted{At: 70 * time.Millisecond}, timeline.KubeletStarted{At: 2 * time.Second}, timeline.KubeletHealthy{At: 9 * time.Second}},
+		},
+		"without systemd it is found in the process table": {
+			noSystemd: true,
+			want:      []timeline.Event{timeline.InitStarted{At: 70 * time.Millisecond}, timeline.KubeletStarted{At: 2 * time.Second}, timeline.KubeletHealthy{At: 9 * time.Second}},
+		},
+		"health that was there before the agent is no edge": {
+			late: true,
+			want: []timeline.Event{timeline.InitStarted{At: 70 * time.Millisecond}, timeline.KubeletStarted{At: 2 * time.Second}, timeline.KubeletHealthy{At: 9 * time.Second, Late: true}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := &machine{noSystemd: tc.noSystemd}
+			var asked atomic.Int32
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				// Kubelet serves errors before it serves health.
+				if asked.Add(1) < 3 && !tc.late {
+					w.WriteHeader(http.StatusInternalServerError)
+				}
+			}))
+			defer server.Close()
+			if tc.late {
+				m.kubelet.Store(99)
+			} else {
+				// At first there is none, then one that has ended when it is looked at.
+				time.AfterFunc(processPoll/2, func() { m.kubelet.Store(55) })
+				time.AfterFunc(2*processPoll, func() { m.kubelet.Store(99) })
+			}
+			var got []timeline.Event
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			Kubelet{
+				Clock: &twoClocks{boot: 9 * time.Second, wall: noon}, Processes: m, Units: m, Unit: "kubelet.service", Healthz: server.URL,
+			}.Run(ctx, func(event timeline.Event) { got = append(got, event) })
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
