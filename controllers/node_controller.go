@@ -70,29 +70,17 @@ func (r *nodeReconciler) setup(mgr ctrl.Manager) error {
 }
 
 // everyNode is asked for when a policy changes. Which nodes it selected before is no longer
-// to be seen, so every node is looked at again; in memory, and without a write where
-// nothing changes. So is every NodeRecovery: one whose Node is gone has no other way here.
+// to be seen, so every node is looked at again: in memory, and without a write where
+// nothing changes.
 func (r *nodeReconciler) everyNode(ctx context.Context, _ client.Object) []reconcile.Request {
 	var nodes corev1.NodeList
-	var recoveries v1alpha1.NodeRecoveryList
 	if err := r.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listing nodes")
 		return nil
 	}
-	if err := r.List(ctx, &recoveries, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing NodeRecoveries")
-		return nil
-	}
-	names := make(map[string]struct{}, len(nodes.Items))
+	requests := make([]reconcile.Request, 0, len(nodes.Items))
 	for i := range nodes.Items {
-		names[nodes.Items[i].Name] = struct{}{}
-	}
-	for i := range recoveries.Items {
-		names[recoveries.Items[i].Name] = struct{}{}
-	}
-	requests := make([]reconcile.Request, 0, len(names))
-	for name := range names {
-		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: nodes.Items[i].Name}})
 	}
 	return requests
 }
