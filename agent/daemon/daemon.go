@@ -60,7 +60,8 @@ type Daemon struct {
 	Ready func()
 }
 
-// Run works until ctx ends. It returns an error only if it could not write how it ended.
+// Run works until ctx ends. It returns an error if it could not write how it ended, or if
+// the store was damaged while it was in use; then it is to be started again.
 func (d Daemon) Run(ctx context.Context) error {
 	log := logr.FromContextOrDiscard(ctx)
 	ready := sync.OnceFunc(d.Ready)
@@ -80,16 +81,16 @@ func (d Daemon) Run(ctx context.Context) error {
 			}
 		}
 		loop, err = d.begin(log, store, bootID)
+		if errors.Is(err, snapshot.ErrDamaged) {
+			store = nil
+			err = errors.Join(err, snapshot.Discard(d.Config.StateDir))
+		}
 		return err
 	})
-	if store != nil {
-		defer func() {
-			if err := store.Close(); err != nil {
-				log.Error(err, "Store could not be closed")
-			}
-		}()
-	}
 	if !ok {
+		if store != nil {
+			return store.Close()
+		}
 		return nil
 	}
 	ready()
@@ -104,10 +105,15 @@ func (d Daemon) Run(ctx context.Context) error {
 		// Kubelet and the runtime are watched while there is something to time.
 		running.Go(func() { d.runNodeSources(sources, loop) })
 	}
-	loop.run(ctx)
+	err := loop.run(ctx)
 	stopSources()
 	running.Wait()
-	return d.stop(ctx, loop, bootID)
+	if errors.Is(err, snapshot.ErrDamaged) {
+		// Not closed: a database that has faulted may hold its locks for ever. The next
+		// start, a second from now, begins a new store.
+		return errors.Join(err, snapshot.Discard(d.Config.StateDir))
+	}
+	return errors.Join(d.stop(ctx, loop, bootID), store.Close())
 }
 
 // insist calls f until it succeeds. It is false when ctx has ended before.

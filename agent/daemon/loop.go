@@ -112,33 +112,45 @@ func (l *loop) adoptSpec(ctx context.Context, spec *snapshot.Spec) error {
 	return <-request.err
 }
 
-func (l *loop) run(ctx context.Context) {
+// run works until ctx ends, or the store turns out to be damaged.
+func (l *loop) run(ctx context.Context) error {
 	defer close(l.done)
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case event := <-l.events:
 			l.observe(event)
 			// A burst is taken as a whole, and stored once.
 			for len(l.events) > 0 {
 				l.observe(<-l.events)
 			}
-			l.attempt(l.settle(), false)
+			if err := l.attempt(l.settle(), false); err != nil {
+				return err
+			}
 		case request := <-l.specs:
-			request.err <- l.takeSpec(request.spec)
+			err := l.takeSpec(request.spec)
+			request.err <- err
+			if errors.Is(err, snapshot.ErrDamaged) {
+				return err
+			}
 		case <-ticker.C:
-			l.attempt(errors.Join(l.settle(), l.flush(ctx)), true)
+			if err := l.attempt(errors.Join(l.settle(), l.flush(ctx)), true); err != nil {
+				return err
+			}
 		}
 	}
 }
 
 // attempt tells the first of a row of failures. What failed is tried again with the tick;
-// when everything that is to be written was, the row is over.
-func (l *loop) attempt(err error, everything bool) {
+// when everything that is to be written was, the row is over. Damage does not go away, and
+// after a fault within the database it may not be used any more: that is returned.
+func (l *loop) attempt(err error, everything bool) error {
 	switch {
+	case errors.Is(err, snapshot.ErrDamaged):
+		return err
 	case err != nil && !l.failing:
 		l.log.Error(err, "Store cannot be written, trying again")
 		l.failing = true
@@ -146,6 +158,7 @@ func (l *loop) attempt(err error, everything bool) {
 		l.log.Info("Store can be written again")
 		l.failing = false
 	}
+	return nil
 }
 
 func (l *loop) observe(event timeline.Event) {

@@ -2,9 +2,12 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/coreos/go-systemd/v22/dbus"
 )
@@ -50,6 +53,35 @@ func (s *Systemd) Stopping(ctx context.Context) (bool, error) {
 	}
 	// The value comes as a D-Bus literal, with its quotes.
 	return strings.Trim(state, `"`) == "stopping", nil
+}
+
+// InitStarted is when the first user-space program was started, as time since kernel start:
+// that of the initrd, or systemd itself.
+func (s *Systemd) InitStarted(ctx context.Context) (time.Duration, error) {
+	var started time.Duration
+	err := s.with(ctx, func(conn *dbus.Conn) error {
+		for _, name := range []string{"InitRDTimestampMonotonic", "UserspaceTimestampMonotonic"} {
+			text, err := conn.GetManagerProperty(name)
+			if err != nil {
+				return err
+			}
+			// The value comes as a D-Bus literal, with its type: "@t 1234567". There was
+			// no suspend yet, so the monotonic clock is that of the time since boot.
+			microseconds, err := strconv.ParseInt(strings.TrimPrefix(text, "@t "), 10, 64)
+			if err != nil {
+				return fmt.Errorf("%s is %s: %w", name, text, err)
+			}
+			if microseconds > 0 {
+				started = time.Duration(microseconds) * time.Microsecond
+				return nil
+			}
+		}
+		return errors.New("it gives no start of user space")
+	})
+	if err != nil {
+		return 0, fmt.Errorf("asking systemd for its start: %w", err)
+	}
+	return started, nil
 }
 
 // Close drops the connection; the next call makes a new one.

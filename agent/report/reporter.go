@@ -54,6 +54,7 @@ func (r Reporter) Run(ctx context.Context) {
 	wake := time.NewTimer(time.Hour)
 	defer wake.Stop()
 	failures, jittered := 0, false
+	var kept kept
 	for {
 		select {
 		case <-ctx.Done():
@@ -75,7 +76,7 @@ func (r Reporter) Run(ctx context.Context) {
 			}
 			continue
 		}
-		err := r.reconcile(ctx, object)
+		err := r.reconcile(ctx, object, &kept)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -94,8 +95,12 @@ func (r Reporter) Run(ctx context.Context) {
 	}
 }
 
+// kept is what the server made of the status that was last written. A cluster whose CRD is
+// older than the agent drops fields; writing them again and again would change nothing.
+type kept struct{ want, got v1alpha1.NodeRecoveryStatus }
+
 // reconcile adopts the spec and writes the status if it differs from what the store says.
-func (r Reporter) reconcile(ctx context.Context, object *v1alpha1.NodeRecovery) error {
+func (r Reporter) reconcile(ctx context.Context, object *v1alpha1.NodeRecovery, last *kept) error {
 	if err := r.adopt(ctx, object); err != nil || object == nil {
 		return err
 	}
@@ -103,7 +108,18 @@ func (r Reporter) reconcile(ctx context.Context, object *v1alpha1.NodeRecovery) 
 	if equality.Semantic.DeepEqual(status, object.Status) {
 		return nil
 	}
-	return r.write(ctx, object, status)
+	if equality.Semantic.DeepEqual(status, last.want) && equality.Semantic.DeepEqual(object.Status, last.got) {
+		return nil
+	}
+	got, err := r.write(ctx, object, status)
+	if err != nil {
+		return err
+	}
+	if !equality.Semantic.DeepEqual(status, got) {
+		logr.FromContextOrDiscard(ctx).Info("API server keeps a part of the status only, is the CRD older than the agent?", "node", r.Node)
+	}
+	*last = kept{want: status, got: got}
+	return nil
 }
 
 func (r Reporter) adopt(ctx context.Context, object *v1alpha1.NodeRecovery) error {
@@ -123,18 +139,20 @@ func (r Reporter) adopt(ctx context.Context, object *v1alpha1.NodeRecovery) erro
 	return r.Adopt(ctx, spec)
 }
 
-// write replaces the status. The resource version guards against writing over an object
-// that was re-created or over a status that another writer has just changed.
-func (r Reporter) write(ctx context.Context, object *v1alpha1.NodeRecovery, status v1alpha1.NodeRecoveryStatus) error {
+// write replaces the status and returns what the server has kept of it. The resource
+// version guards against writing over an object that was re-created or over a status that
+// another writer has just changed.
+func (r Reporter) write(ctx context.Context, object *v1alpha1.NodeRecovery, status v1alpha1.NodeRecoveryStatus) (v1alpha1.NodeRecoveryStatus, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	object = object.DeepCopy()
 	object.Status = status
 	object.APIVersion, object.Kind = v1alpha1.GroupVersion.String(), "NodeRecovery"
-	err := r.Client.Put().Resource(resource).Name(r.Node).SubResource("status").Body(object).Do(ctx).Error()
+	result := &v1alpha1.NodeRecovery{}
+	err := r.Client.Put().Resource(resource).Name(r.Node).SubResource("status").Body(object).Do(ctx).Into(result)
 	if err != nil {
-		return fmt.Errorf("writing the status of NodeRecovery %s: %w", r.Node, err)
+		return result.Status, fmt.Errorf("writing the status of NodeRecovery %s: %w", r.Node, err)
 	}
 	logr.FromContextOrDiscard(ctx).V(1).Info("Status written", "node", r.Node, "recoveries", len(status.Recoveries))
-	return nil
+	return result.Status, nil
 }

@@ -48,6 +48,12 @@ func Open(dir string, log logr.Logger) (*Store, error) {
 	return openFile(path)
 }
 
+// Discard moves the store in dir aside: it turned out to be damaged while in use.
+func Discard(dir string) error {
+	_, err := moveAside(dbPath(dir))
+	return err
+}
+
 // openFile opens the file and reads all of it, so that damage shows now and not later.
 func openFile(path string) (*Store, error) {
 	var store *Store

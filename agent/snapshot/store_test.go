@@ -213,3 +213,17 @@ func TestSignOfLife(t *testing.T) {
 		t.Errorf("a torn write: got %v, %v, want an error", got, err)
 	}
 }
+
+func TestAFaultWhileInUseIsAnError(t *testing.T) {
+	dir := t.TempDir()
+	store, err := Open(dir, logr.Discard())
+	must(t, err)
+	fill(t, store)
+	// Not closed: what is left of it may hold its locks.
+	must(t, os.Truncate(dbPath(dir), 0))
+	if _, err := store.Load(); !errors.Is(err, ErrDamaged) {
+		t.Errorf("got error %v, want %v", err, ErrDamaged)
+	}
+	must(t, Discard(dir))
+	fill(t, mustOpen(t, dir))
+}

@@ -40,6 +40,8 @@ type Processes interface {
 type Units interface {
 	// MainPID is a unit's main process, 0 while it has none.
 	MainPID(ctx context.Context, unit string) (int, error)
+	// InitStarted is the start of the first user-space program, as time since kernel start.
+	InitStarted(ctx context.Context) (time.Duration, error)
 }
 
 // Kubelet watches init and kubelet come up.
@@ -58,9 +60,8 @@ const kubeletCommand = "kubelet"
 
 // Run emits InitStarted, KubeletStarted and KubeletHealthy, and returns after the last.
 func (k Kubelet) Run(ctx context.Context, emit Emit) {
-	log := logr.FromContextOrDiscard(ctx)
-	if at, err := k.Processes.ProcessStart(initPID); err != nil {
-		log.Error(err, "Start of init is unknown, the kernel phase stays unset")
+	if at, err := k.initStart(ctx); err != nil {
+		logr.FromContextOrDiscard(ctx).Error(err, "Start of init is unknown, the kernel phase stays unset")
 	} else {
 		emit(timeline.InitStarted{At: at})
 	}
@@ -68,6 +69,22 @@ func (k Kubelet) Run(ctx context.Context, emit Emit) {
 		return
 	}
 	k.awaitHealth(ctx, emit)
+}
+
+// initStart is the start of init. The kernel makes process 1 early and loads its drivers
+// before that becomes a program, which is the moment that systemd remembers. Its stamp is of
+// a clock that a container may not share with the agent: what lies before the process or
+// after now is no stamp of this boot.
+func (k Kubelet) initStart(ctx context.Context) (time.Duration, error) {
+	process, err := k.Processes.ProcessStart(initPID)
+	if err != nil {
+		return 0, err
+	}
+	program, err := k.Units.InitStarted(ctx)
+	if err != nil || program < process || program > k.Clock.Boot() {
+		return process, nil
+	}
+	return program, nil
 }
 
 func (k Kubelet) awaitProcess(ctx context.Context, emit Emit) bool {

@@ -18,6 +18,15 @@ import (
 type machine struct {
 	kubelet   atomic.Int32
 	noSystemd bool
+	// program is what systemd says of the start of user space.
+	program time.Duration
+}
+
+func (m *machine) InitStarted(context.Context) (time.Duration, error) {
+	if m.noSystemd {
+		return 0, errors.New("connection refused")
+	}
+	return m.program, nil
 }
 
 func (m *machine) ProcessStart(pid int) (time.Duration, error) {
@@ -90,6 +99,26 @@ func TestKubelet(t *testing.T) {
 			}.Run(ctx, func(event timeline.Event) { got = append(got, event) })
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("events (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestInitStart(t *testing.T) {
+	cases := map[string]struct {
+		machine *machine
+		want    time.Duration
+	}{
+		"systemd knows when its program began":         {machine: &machine{program: 900 * time.Millisecond}, want: 900 * time.Millisecond},
+		"without systemd the process counts":           {machine: &machine{noSystemd: true}, want: 70 * time.Millisecond},
+		"a stamp from before the process is not of it": {machine: &machine{program: time.Millisecond}, want: 70 * time.Millisecond},
+		"a stamp from the future is of another clock":  {machine: &machine{program: time.Hour}, want: 70 * time.Millisecond},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			kubelet := Kubelet{Clock: &twoClocks{boot: 9 * time.Second}, Processes: tc.machine, Units: tc.machine}
+			if got, err := kubelet.initStart(t.Context()); got != tc.want || err != nil {
+				t.Errorf("got %v, %v, want %v", got, err, tc.want)
 			}
 		})
 	}

@@ -200,6 +200,9 @@ func (n *node) FindProcess(string) (int, error) { return 0, nil }
 // MainPID implements daemon.Units.
 func (n *node) MainPID(context.Context, string) (int, error) { return int(n.kubelet.Load()), nil }
 
+// InitStarted implements daemon.Units: systemd has nothing to say.
+func (n *node) InitStarted(context.Context) (time.Duration, error) { return 0, nil }
+
 // Stopping implements daemon.Units.
 func (n *node) Stopping(context.Context) (bool, error) { return n.stopping.Load(), nil }
 

@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"fmt"
+	"os"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -8,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rekindle.edge/api/v1alpha1"
@@ -154,6 +157,22 @@ var _ = Describe("The status", func() {
 		recovery.Status = v1alpha1.NodeRecoveryStatus{AgentVersion: "someone"}
 		Expect(admin.Status().Update(ctx, recovery)).To(Succeed())
 		Eventually(n.recoveries).Should(Equal(want.Recoveries))
+	})
+
+	It("costs the disk nothing while pods change in what no recovery needs", func() {
+		n := newNode()
+		n.settle("a")
+		before, err := os.Stat(n.path("state/rekindle.db"))
+		Expect(err).NotTo(HaveOccurred())
+		for i := range 20 {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: n.name + "-a"}}
+			patch := fmt.Sprintf(`{"metadata":{"annotations":{"beat":"%d"}}}`, i)
+			Expect(admin.Patch(ctx, pod, client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())
+			time.Sleep(100 * time.Millisecond)
+		}
+		after, err := os.Stat(n.path("state/rekindle.db"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(after.ModTime()).To(Equal(before.ModTime()))
 	})
 
 	It("says what the agent does not do", func() {
