@@ -70,14 +70,16 @@ func Start(ctx context.Context, options Options) (_ *Cluster, err error) {
 		}
 		host = c.network.HostIP()
 	}
-	if c.address, err = freePort(host); err != nil {
+	ports, err := pickPorts(host)
+	if err != nil {
 		return nil, err
 	}
+	c.address = netip.AddrPortFrom(host, ports.api)
 	if err := c.writeCredentials(); err != nil {
 		return nil, err
 	}
 	start := time.Now()
-	if err := c.startEtcd(); err != nil {
+	if err := c.startEtcd(netip.AddrPortFrom(host, ports.etcd), netip.AddrPortFrom(host, ports.etcdPeer)); err != nil {
 		return nil, err
 	}
 	if err := c.StartAPIServer(ctx); err != nil {
@@ -152,12 +154,24 @@ func toolsDir(option string) (string, error) {
 	return dir, nil
 }
 
-// freePort picks a port that nothing listens on now.
-func freePort(host netip.Addr) (netip.AddrPort, error) {
-	listener, err := net.Listen("tcp", netip.AddrPortFrom(host, 0).String())
-	if err != nil {
-		return netip.AddrPort{}, err
+// ports of the control plane.
+type ports struct{ api, etcd, etcdPeer uint16 }
+
+// pickPorts takes the usual ports on an address of the cluster's own, and on a
+// shared one three that nothing listens on now.
+func pickPorts(host netip.Addr) (ports, error) {
+	if !host.IsLoopback() {
+		return ports{api: 6443, etcd: 2379, etcdPeer: 2380}, nil
 	}
-	defer listener.Close()
-	return netip.ParseAddrPort(listener.Addr().String())
+	var picked [3]uint16
+	for i := range picked {
+		listener, err := net.Listen("tcp", netip.AddrPortFrom(host, 0).String())
+		if err != nil {
+			return ports{}, err
+		}
+		// Held until all are picked, or the same port may come twice.
+		defer listener.Close()
+		picked[i] = uint16(listener.Addr().(*net.TCPAddr).Port)
+	}
+	return ports{api: picked[0], etcd: picked[1], etcdPeer: picked[2]}, nil
 }

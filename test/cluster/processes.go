@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,17 +25,9 @@ const (
 	pollInterval = 50 * time.Millisecond
 )
 
-func (c *Cluster) startEtcd() error {
-	client, err := freePort(c.address.Addr())
-	if err != nil {
-		return err
-	}
-	peer, err := freePort(c.address.Addr())
-	if err != nil {
-		return err
-	}
+func (c *Cluster) startEtcd(client, peer netip.AddrPort) error {
 	c.etcdURL = "http://" + client.String()
-	_, err = c.run("etcd",
+	_, err := c.run("etcd",
 		"--data-dir="+c.file("etcd"),
 		"--listen-client-urls="+c.etcdURL, "--advertise-client-urls="+c.etcdURL,
 		"--listen-peer-urls=http://"+peer.String(), "--initial-advertise-peer-urls=http://"+peer.String(),

@@ -112,12 +112,17 @@ func (n *Node) waitForZero() {
 	n.boot.Zero = time.Now().Add(next - clock(unix.CLOCK_BOOTTIME)).Round(0)
 }
 
+// findPID1 waits until PID 1 is systemd: before that it is a script, which still
+// sees the machine's files.
 func (n *Node) findPID1(ctx context.Context, file string) error {
 	for {
-		content, err := os.ReadFile(file)
-		if err == nil && strings.HasSuffix(string(content), "\n") {
-			n.boot.pid1, err = strconv.Atoi(strings.TrimSpace(string(content)))
-			return err
+		if content, err := os.ReadFile(file); err == nil && strings.HasSuffix(string(content), "\n") {
+			if n.boot.pid1, err = strconv.Atoi(strings.TrimSpace(string(content))); err != nil {
+				return err
+			}
+			if comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", n.boot.pid1)); err == nil && string(comm) == "systemd\n" {
+				return nil
+			}
 		}
 		select {
 		case <-n.boot.process.Done():

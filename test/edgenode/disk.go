@@ -97,6 +97,24 @@ func (n *Node) RestoreDisk(ctx context.Context, name string) error {
 	return n.copyDisk(ctx, n.file(snapshotImage+"-"+name), n.image())
 }
 
+// EditDisk lets edit change the disk, below root, while the node is off.
+func (n *Node) EditDisk(ctx context.Context, edit func(root string) error) error {
+	if n.boot != nil {
+		return fmt.Errorf("node %s is on: cut its power or shut it down first", n.Name)
+	}
+	if err := n.mountDisk(ctx); err != nil {
+		return err
+	}
+	return errors.Join(edit(n.root()), n.unmountDisk())
+}
+
+// DisableUnit keeps a unit from starting at boot. The node must be off.
+func (n *Node) DisableUnit(ctx context.Context, unit string) error {
+	return n.EditDisk(ctx, func(root string) error {
+		return os.Remove(filepath.Join(root, unitDir, "multi-user.target.wants", unit))
+	})
+}
+
 func (n *Node) copyDisk(ctx context.Context, from, to string) error {
 	if n.boot != nil {
 		return fmt.Errorf("node %s is on: cut its power or shut it down first", n.Name)

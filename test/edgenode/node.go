@@ -1,6 +1,7 @@
 package edgenode
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,17 +77,19 @@ func (n *Node) Current() *Boot { return n.boot }
 
 // CutWAN takes the node's uplink away, now and in later boots.
 func (n *Node) CutWAN(ctx context.Context, mode WANMode) error {
-	n.options.Log("%s: WAN cut (%s)", n.Name, mode)
 	return n.setWAN(ctx, mode)
 }
 
 // RestoreWAN gives the uplink back.
 func (n *Node) RestoreWAN(ctx context.Context) error {
-	n.options.Log("%s: WAN restored", n.Name)
 	return n.setWAN(ctx, lab.WANUp)
 }
 
 func (n *Node) setWAN(ctx context.Context, mode WANMode) error {
+	if mode == n.wan {
+		return nil
+	}
+	n.options.Log("%s: WAN %s", n.Name, cmp.Or(string(mode), "restored"))
 	n.wan = mode
 	if n.boot == nil {
 		return nil
@@ -94,7 +97,7 @@ func (n *Node) setWAN(ctx context.Context, mode WANMode) error {
 	return n.cluster.Network().SetWAN(ctx, n.slot, n.netns(), mode)
 }
 
-func (n *Node) netns() string { return n.cluster.Lab().NetNS(n.Name) }
+func (n *Node) netns() string { return n.cluster.Lab().NetNS("node-" + n.Name) }
 
 // cgroup is the node's folder in every hierarchy.
 func (n *Node) cgroup() string { return filepath.Join(n.cluster.Lab().CgroupName(), n.Name) }
@@ -106,3 +109,6 @@ func (n *Node) settings() settings {
 		CgroupV2: cgroupV2(), RestrictOOM: restrictOOM(),
 	}
 }
+
+// WANModes are the ways to cut an uplink.
+func WANModes() []WANMode { return lab.WANModes() }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"time"
@@ -63,17 +64,15 @@ func (p *Prober) Stop() {
 
 // follow starts one goroutine for each sandbox that containerd finishes.
 func (p *Prober) follow(ctx context.Context) {
-	seen := map[string]bool{}
+	log := tail{path: filepath.Join(p.boot.Logs, containerdLog)}
 	for every(ctx, probePeriod) {
-		w, err := p.boot.Witness()
-		if err != nil {
+		var news Witness
+		// Reading on where the last look ended keeps the prober off the node's processors.
+		if err := log.read(news.readContainerd); err != nil {
 			continue // the log may be there at the next look
 		}
-		for _, sandbox := range w.Sandboxes {
-			if !seen[sandbox.ID] {
-				seen[sandbox.ID] = true
-				p.done.Go(func() { p.ask(ctx, sandbox) })
-			}
+		for _, sandbox := range news.Sandboxes {
+			p.done.Go(func() { p.ask(ctx, sandbox) })
 		}
 	}
 }

@@ -45,7 +45,7 @@ func (n *Node) FirstBoot(ctx context.Context, extra ...images.Image) (*Boot, err
 
 // WaitRuntime waits until containerd answers.
 func (n *Node) WaitRuntime(ctx context.Context) error {
-	return n.wait(ctx, "containerd to answer", "containerd.log", func(ctx context.Context) error {
+	return n.wait(ctx, "containerd to answer", containerdLog, func(ctx context.Context) error {
 		_, err := n.Exec(ctx, "ctr", "version")
 		return err
 	})
@@ -57,7 +57,7 @@ func (n *Node) WaitReady(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return n.wait(ctx, "the Node to be Ready", "kubelet.log", func(ctx context.Context) error {
+	return n.wait(ctx, "the Node to be Ready", kubeletLog, func(ctx context.Context) error {
 		node, err := client.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
 		if err != nil {
 			return err

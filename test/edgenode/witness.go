@@ -12,6 +12,12 @@ import (
 	"time"
 )
 
+// Names of the logs in Boot.Logs.
+const (
+	kubeletLog    = "kubelet.log"
+	containerdLog = "containerd.log"
+)
+
 // A Witness is what kubelet's and containerd's own logs say about one boot. None
 // of it comes from the product's code. Times are wall clock; see Boot.Since.
 type Witness struct {
@@ -41,8 +47,8 @@ func (w *Witness) FirstReady(pod string) (time.Time, bool) {
 func (b *Boot) Witness() (*Witness, error) {
 	w := &Witness{Ready: map[string][]time.Time{}}
 	for name, read := range map[string]func(io.Reader) error{
-		"kubelet.log":    func(r io.Reader) error { return w.readKubelet(r, b.Zero.UTC().Year()) },
-		"containerd.log": w.readContainerd,
+		kubeletLog:    func(r io.Reader) error { return w.readKubelet(r, b.Zero.UTC().Year()) },
+		containerdLog: w.readContainerd,
 	} {
 		file, err := os.Open(filepath.Join(b.Logs, name))
 		if errors.Is(err, fs.ErrNotExist) {

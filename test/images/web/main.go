@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 )
@@ -17,7 +18,11 @@ import (
 func main() {
 	address := flag.String("listen", ":8080", "address to listen on")
 	after := flag.Duration("ready-after", 0, "how long /readyz answers 503 first; negative: for ever")
+	once := flag.String("ready-once", "", "a file that the first run leaves behind; a run that finds it is never ready")
 	flag.Parse()
+	if *once != "" && ranBefore(*once) {
+		*after = -1
+	}
 
 	start := time.Now()
 	mux := http.NewServeMux()
@@ -37,7 +42,33 @@ func main() {
 		<-ctx.Done()
 		_ = server.Close()
 	}()
+	log.Printf("listening on %s", *address)
 	if err := server.ListenAndServe(); err != http.ErrServerClosed {
 		log.Fatal(err)
 	}
+}
+
+// ranBefore says whether an earlier run left the file, and leaves it, so that a power cut
+// does not lose it.
+func ranBefore(path string) bool {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if os.IsExist(err) {
+		return true
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer file.Close()
+	if err := file.Sync(); err != nil {
+		log.Fatal(err)
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer dir.Close()
+	if err := dir.Sync(); err != nil {
+		log.Fatal(err)
+	}
+	return false
 }

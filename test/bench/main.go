@@ -1,0 +1,102 @@
+// Command bench measures how fast a real edge node is back after a power cut.
+//
+// Each case runs several times, the cases taking turns, always from the same saved
+// disk: so all of them find the same pile of sandboxes that an earlier boot left.
+// One JSON line a run goes to the file OUT, progress to stderr, a table of medians
+// and spread to stdout. The exit code is not zero when a run does not show what its
+// case expects.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"rekindle.edge/test/edgenode"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// config is what the command line asks for.
+type config struct {
+	cases   []benchCase
+	runs    int
+	pods    int
+	wan     edgenode.WANMode
+	kubelet edgenode.KubeletVersion
+	out     string
+}
+
+func parse(args []string) (config, error) {
+	var c config
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	names := flags.String("cases", "native-online,native-offline,floor", "cases to run, by name")
+	flags.IntVar(&c.runs, "runs", 5, "runs of each case")
+	flags.IntVar(&c.pods, "pods", 10, "service pods on the node, 1 to 110")
+	wan := flags.String("wan", string(edgenode.WANBlackhole), "how the WAN is cut: blackhole, refused, linkdown or noroute")
+	kubelet := flags.String("kubelet", string(edgenode.KubeletNewest), "newest or oldest")
+	flags.StringVar(&c.out, "out", "bench.jsonl", "file for one JSON line a run")
+	if err := flags.Parse(args); err != nil {
+		return c, err
+	}
+	c.wan, c.kubelet = edgenode.WANMode(*wan), edgenode.KubeletVersion(*kubelet)
+	for name := range strings.SplitSeq(*names, ",") {
+		i := slices.IndexFunc(allCases, func(b benchCase) bool { return b.name == name })
+		if i < 0 {
+			return c, fmt.Errorf("-cases: no case %q; there are %s", name, strings.Join(caseNames(), ", "))
+		}
+		c.cases = append(c.cases, allCases[i])
+	}
+	switch {
+	case c.runs < 1:
+		return c, fmt.Errorf("-runs %d: want at least 1", c.runs)
+	case c.pods < 1 || c.pods > 110:
+		return c, fmt.Errorf("-pods %d: want 1 to 110", c.pods)
+	case !slices.Contains(edgenode.WANModes(), c.wan):
+		return c, fmt.Errorf("-wan %q: want one of %q", c.wan, edgenode.WANModes())
+	case c.kubelet != edgenode.KubeletNewest && c.kubelet != edgenode.KubeletOldest:
+		return c, fmt.Errorf("-kubelet %q: want newest or oldest", c.kubelet)
+	}
+	return c, nil
+}
+
+func run(ctx context.Context, args []string) (err error) {
+	c, err := parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	out, err := os.Create(c.out)
+	if err != nil {
+		return fmt.Errorf("-out: %w", err)
+	}
+	defer out.Close()
+	start := time.Now()
+	progress := func(format string, args ...any) {
+		fmt.Fprintf(os.Stderr, "%6.1fs  %s\n", time.Since(start).Seconds(), fmt.Sprintf(format, args...))
+	}
+	r, err := newRig(ctx, c, progress)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	records, err := runAll(ctx, c, r, out, progress)
+	fmt.Print(table(records))
+	return err
+}
