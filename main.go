@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -25,6 +26,10 @@ import (
 
 // version is set by the linker.
 var version = "dev"
+
+// stopTimeout is how long the manager may take to stop: less than the grace period of its
+// pod (15 s in config/manager).
+const stopTimeout = 5 * time.Second
 
 // flags are all settings of the manager, beside --kubeconfig, which is for running it
 // outside of a cluster.
@@ -81,7 +86,7 @@ func run(f flags) error {
 	// fairness is the better judge of what it can take.
 	config.QPS, config.Burst = 100, 200
 
-	grace := 10 * time.Second
+	grace := stopTimeout
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme,
 		Cache:  controllers.CacheOptions(),
@@ -109,8 +114,27 @@ func run(f flags) error {
 		return err
 	}
 	ctrl.Log.Info("Starting", "version", version)
-	if err := mgr.Start(ctrl.SetupSignalHandler()); err != nil {
+	if err := start(ctrl.SetupSignalHandler(), mgr); err != nil {
 		return fmt.Errorf("running: %w", err)
 	}
 	return nil
+}
+
+// start runs the manager until the context ends. The manager itself does not return when it
+// is told to stop before its cache is filled (no API server in reach, a right missing): it
+// spins until it is killed. It leads nothing then and has nothing to hand over.
+func start(ctx context.Context, mgr ctrl.Manager) error {
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(stopTimeout + time.Second):
+		return fmt.Errorf("told to stop, and not done after %s", stopTimeout)
+	}
 }

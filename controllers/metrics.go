@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -73,8 +74,7 @@ func registerMetrics(registry metrics.RegistererGatherer, reader client.Reader) 
 }
 
 func isRegistered(err error) bool {
-	_, is := err.(prometheus.AlreadyRegisteredError)
-	return is
+	return errors.As(err, new(prometheus.AlreadyRegisteredError))
 }
 
 // Describe implements prometheus.Collector.

@@ -7,6 +7,7 @@ import (
 	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -48,11 +49,11 @@ func (r *nodeReconciler) Reconcile(ctx context.Context, req reconcile.Request) (
 func getOrNil[T client.Object](ctx context.Context, reader client.Reader, name string, object T) (T, error) {
 	var none T
 	err := reader.Get(ctx, types.NamespacedName{Name: name}, object, client.UnsafeDisableDeepCopy)
-	switch {
-	case client.IgnoreNotFound(err) != nil:
-		return none, fmt.Errorf("reading %T %s: %w", object, name, err)
-	case err != nil:
+	if apierrors.IsNotFound(err) {
 		return none, nil
+	}
+	if err != nil {
+		return none, fmt.Errorf("reading %T %s: %w", object, name, err)
 	}
 	return object, nil
 }

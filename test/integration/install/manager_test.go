@@ -100,6 +100,17 @@ var _ = Describe("rekindle-manager", Ordered, func() {
 		Expect(string(manager.Err.Contents())).NotTo(ContainSubstring("forbidden"))
 	})
 
+	It("is alive and not ready while it may not read what it works on", func() {
+		_, stranger := as("stranger")
+		health := freeAddress()
+		session := start("--kubeconfig", kubeconfig(stranger), "--leader-elect=false",
+			"--health-probe-bind-address", health, "--metrics-bind-address", "0")
+		Eventually(func() string { return page("http://" + health + "/healthz") }, inForce).Should(Equal("200 ok"))
+		Consistently(func() string { return page("http://" + health + "/readyz") }, 2*time.Second).Should(HavePrefix("500"))
+		session.Terminate()
+		Eventually(session, 15*time.Second).Should(gexec.Exit(), "it hangs until it is killed")
+	})
+
 	It("writes its log as JSON, one object a line", func() {
 		for line := range strings.Lines(string(manager.Err.Contents())) {
 			Expect(json.Unmarshal([]byte(line), &map[string]any{})).To(Succeed(), line)
@@ -136,10 +147,12 @@ var _ = Describe("rekindle-manager", Ordered, func() {
 	})
 
 	It("lets a second one take over within seconds when it is told to stop", func() {
-		standby := start("--leader-election-namespace", "rekindle-system",
-			"--health-probe-bind-address", freeAddress(), "--metrics-bind-address", "0")
-		Consistently(standby, time.Second).ShouldNot(gexec.Exit())
 		before := *lease().Spec.HolderIdentity
+		health := freeAddress()
+		standby := start("--leader-election-namespace", "rekindle-system",
+			"--health-probe-bind-address", health, "--metrics-bind-address", "0")
+		Eventually(func() string { return page("http://" + health + "/readyz") }, inForce).Should(Equal("200 ok"))
+		Expect(lease().Spec.HolderIdentity).To(HaveValue(Equal(before)), "a standby is ready without leading")
 
 		manager.Terminate()
 		Eventually(manager, 10*time.Second).Should(gexec.Exit(0))
