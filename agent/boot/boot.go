@@ -39,8 +39,6 @@ type Previous struct {
 	End    v1alpha1.PreviousEnd
 	// LastSign is the last sign of life by the wall clock; zero: none.
 	LastSign time.Time
-	// LastSignBoot is the same by that boot's own clock; zero: none.
-	LastSignBoot time.Duration
 }
 
 // Before judges the end of the previous boot from what it left in the store. It is nil
@@ -52,7 +50,7 @@ func Before(bootID string, mark *Mark, alive *Alive) *Previous {
 	}
 	previous := &Previous{BootID: mark.BootID, End: v1alpha1.PreviousEndUnknown}
 	if alive != nil && alive.BootID == mark.BootID {
-		previous.LastSign, previous.LastSignBoot = alive.Wall, alive.Boot
+		previous.LastSign = alive.Wall
 	}
 	if mark.StopWall.After(previous.LastSign) {
 		previous.LastSign = mark.StopWall

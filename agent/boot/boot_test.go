@@ -22,15 +22,15 @@ func TestBefore(t *testing.T) {
 		"the same boot has none before":    {mark: &Mark{BootID: "two"}, alive: alive},
 		"a boot that just stops lost power": {
 			mark: &Mark{BootID: "one"}, alive: alive,
-			want: &Previous{BootID: "one", End: v1alpha1.PreviousEndPowerLoss, LastSign: noon, LastSignBoot: time.Hour},
+			want: &Previous{BootID: "one", End: v1alpha1.PreviousEndPowerLoss, LastSign: noon},
 		},
 		"an agent stopped with the system is a clean end": {
 			mark: &Mark{BootID: "one", Stop: StopSystem, StopWall: noon.Add(30 * time.Second)}, alive: alive,
-			want: &Previous{BootID: "one", End: v1alpha1.PreviousEndClean, LastSign: noon.Add(30 * time.Second), LastSignBoot: time.Hour},
+			want: &Previous{BootID: "one", End: v1alpha1.PreviousEndClean, LastSign: noon.Add(30 * time.Second)},
 		},
 		"an agent stopped alone did not see the end": {
 			mark: &Mark{BootID: "one", Stop: StopAgent, StopWall: noon.Add(-time.Second)}, alive: alive,
-			want: &Previous{BootID: "one", End: v1alpha1.PreviousEndUnknown, LastSign: noon, LastSignBoot: time.Hour},
+			want: &Previous{BootID: "one", End: v1alpha1.PreviousEndUnknown, LastSign: noon},
 		},
 		"a sign of life of another boot is none": {
 			mark: &Mark{BootID: "one"}, alive: &Alive{BootID: "zero", Wall: noon},

@@ -156,8 +156,12 @@ func (d Daemon) begin(log logr.Logger, store *snapshot.Store, bootID string) (*l
 	case start.previous == nil:
 		log.Info("Agent was restarted within a boot", "bootID", bootID, "recoveryOpen", start.open != nil)
 	default:
-		log.Info("Node has restarted", "bootID", bootID, "previousBootID", start.previous.BootID,
-			"previousEnd", start.previous.End, "measured", start.open != nil)
+		log.Info("Node has restarted", "bootID", bootID, "previousBootID", start.previous.BootID, "previousEnd", start.previous.End)
+	}
+	if start.open == nil {
+		log.Info("This boot is not measured, or has been")
+	} else {
+		log.Info("Measuring this boot", "expectedPods", len(start.open.Expected), "notReadyBefore", start.open.NotReadyBefore, "targetSeconds", start.open.TargetSeconds)
 	}
 	if err := l.adoptStart(start, boot.Mark{BootID: bootID}); err != nil {
 		return nil, err

@@ -35,10 +35,11 @@ func decide(bootID string, now time.Duration, contents snapshot.Contents, alive 
 			return s
 		}
 		var lastSign time.Duration
-		if s.previous != nil && s.previous.BootID == open.BootID {
-			lastSign = s.previous.LastSignBoot
+		var down *time.Duration
+		if alive != nil && alive.BootID == open.BootID {
+			lastSign, down = alive.Boot, boot.Down(open.LastSign, alive.Wall.Add(-alive.Boot))
 		}
-		record := open.CloseRestarted(lastSign)
+		record := open.CloseRestarted(lastSign, down)
 		s.interrupted = &record
 	}
 	if s.previous == nil || !contents.Listed {

@@ -17,10 +17,12 @@ func TestDecide(t *testing.T) {
 	pods := map[string]timeline.LastSeen{"a": {Name: "shop/a", Ready: true}}
 	mark := &boot.Mark{BootID: "one"}
 	alive := &boot.Alive{BootID: "one", Boot: 20 * time.Second, Wall: noon}
-	previous := &boot.Previous{BootID: "one", End: v1alpha1.PreviousEndPowerLoss, LastSign: noon, LastSignBoot: 20 * time.Second}
+	previous := &boot.Previous{BootID: "one", End: v1alpha1.PreviousEndPowerLoss, LastSign: noon}
 	opened := timeline.Begin("two", v1alpha1.PreviousEndPowerLoss, noon, defaultTargetSeconds, pods)
-	old := timeline.Begin("one", v1alpha1.PreviousEndClean, time.Time{}, 10, pods)
-	interrupted := old.CloseRestarted(20 * time.Second)
+	// Boot "one" began 20 s before noon, a minute after the sign of life before it.
+	minute := time.Minute
+	old := timeline.Begin("one", v1alpha1.PreviousEndClean, noon.Add(-80*time.Second), 10, pods)
+	interrupted := old.CloseRestarted(20*time.Second, &minute)
 
 	cases := map[string]struct {
 		now      time.Duration

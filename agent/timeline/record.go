@@ -17,7 +17,6 @@ const answerGrace = 5 * time.Second
 // is up. Down is the length of the outage, nil if it is not known.
 func (s State) Close(down *time.Duration) v1alpha1.Recovery {
 	record := s.record(down)
-	record.ConnectivityAtEnd = connectivity(s.Online)
 	if len(s.Expected) > int(record.ReadyPods) || (len(s.Expected) == 0 && !s.KubeletUp) {
 		record.Result = v1alpha1.RecoveryIncomplete
 		record.IncompleteReason = s.incompleteReason()
@@ -35,9 +34,10 @@ func (s State) Close(down *time.Duration) v1alpha1.Recovery {
 }
 
 // CloseRestarted makes the record of a boot that ended before its recovery did. LastSign is
-// the last sign of life of that boot, as time since its kernel start.
-func (s State) CloseRestarted(lastSign time.Duration) v1alpha1.Recovery {
-	record := s.record(nil)
+// the last sign of life of that boot, as time since its kernel start. Down is the length of
+// the outage before it, nil if it is not known.
+func (s State) CloseRestarted(lastSign time.Duration, down *time.Duration) v1alpha1.Recovery {
+	record := s.record(down)
 	record.Result = v1alpha1.RecoveryIncomplete
 	record.IncompleteReason = v1alpha1.IncompleteRestarted
 	// Whether the target would have been kept is open, unless its time was over.
@@ -60,6 +60,7 @@ func (s State) record(down *time.Duration) v1alpha1.Recovery {
 		TargetSeconds:    s.TargetSeconds,
 		// An API server that was never heard of was not there at the start either.
 		ConnectivityAtStart: v1alpha1.ConnectivityOffline,
+		ConnectivityAtEnd:   connectivity(s.Online),
 	}
 	if s.FirstAnswer != nil && (s.Edges.KubeletHealthy == nil || *s.FirstAnswer <= *s.Edges.KubeletHealthy+answerGrace) {
 		record.ConnectivityAtStart = v1alpha1.ConnectivityOnline

@@ -294,7 +294,7 @@ func TestCloseRestarted(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			record := Begin("boot", v1alpha1.PreviousEndClean, time.Time{}, 30, twoPods()).CloseRestarted(tc.lastSign)
+			record := Begin("boot", v1alpha1.PreviousEndClean, time.Time{}, 30, twoPods()).CloseRestarted(tc.lastSign, nil)
 			if record.TargetMet != tc.want || record.Result != v1alpha1.RecoveryIncomplete || record.IncompleteReason != v1alpha1.IncompleteRestarted || record.TotalMilliseconds != nil {
 				t.Errorf("got %+v, want target met %s and RestartedBeforeEnd", record, tc.want)
 			}
