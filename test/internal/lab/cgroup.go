@@ -79,13 +79,19 @@ func v1Options(super string) string {
 	return strings.Join(names, ",")
 }
 
-// CreateCgroup makes folder path in the hierarchy. A v1 cpuset takes no process
-// before its cpus and memory nodes are set, so they come from the parent.
+// CreateCgroup makes folder path in the hierarchy, with all that the root has to
+// give. On v2 a folder has the controllers that its parent hands on; a v1 cpuset
+// takes no process before its cpus and memory nodes are set.
 func (h Hierarchy) CreateCgroup(path string) error {
 	dir := h.Mountpoint
 	for part := range strings.SplitSeq(path, "/") {
 		parent := dir
 		dir = filepath.Join(dir, part)
+		if h.V2() {
+			if err := handOnControllers(parent); err != nil {
+				return err
+			}
+		}
 		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
@@ -100,6 +106,21 @@ func (h Hierarchy) CreateCgroup(path string) error {
 			if err := os.WriteFile(filepath.Join(dir, file), value, 0o644); err != nil {
 				return fmt.Errorf("%s: %w", filepath.Join(dir, file), err)
 			}
+		}
+	}
+	return nil
+}
+
+// handOnControllers lets the children of a v2 folder use its controllers.
+func handOnControllers(dir string) error {
+	controllers, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
+	if err != nil {
+		return err
+	}
+	for controller := range strings.FieldsSeq(string(controllers)) {
+		file := filepath.Join(dir, "cgroup.subtree_control")
+		if err := os.WriteFile(file, []byte("+"+controller), 0o644); err != nil {
+			return fmt.Errorf("%s: controller %s: %w", file, controller, err)
 		}
 	}
 	return nil
