@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
@@ -50,6 +51,8 @@ func command(args []string, stdout, stderr io.Writer) int {
 	switch args[0] {
 	case "run":
 		return run(args[1:], stderr)
+	case "generate":
+		return generate(args[1:], stderr)
 	case "version":
 		fmt.Fprintln(stdout, version)
 		return 0
@@ -65,6 +68,7 @@ func run(args []string, stderr io.Writer) int {
 	flags := flag.NewFlagSet("run", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	path := flags.String("config", config.DefaultPath, "configuration `file`; one that does not exist means the defaults")
+	wired := flags.Bool("wire", false, "serve the local API and point kubelet at it")
 	verbosity := flags.Int("v", 0, "log `level`: 0 changes, 1 writes, 4 details")
 	if err := flags.Parse(args); err != nil {
 		return 2
@@ -84,18 +88,31 @@ func run(args []string, stderr io.Writer) int {
 	setDefault("HTTP2_PING_TIMEOUT_SECONDS", "5")
 
 	log.Info("Agent is starting", "version", version, "config", *path)
-	settings, ok := load(ctx, *path)
+	ready := func() { notify(log) }
+	retrying := ready
+	if *wired {
+		// Kubelet must not wait for an agent that cannot serve it.
+		retrying = func() {}
+	}
+	settings, ok := load(ctx, *path, retrying)
 	if !ok {
 		return 0
 	}
 	files := host.Files{Root: "/"}
 	units := &host.Systemd{}
 	defer units.Close()
+	if *wired {
+		ready = after(2, ready)
+		var serving sync.WaitGroup
+		defer serving.Wait()
+		serving.Go(func() { wire(ctx, settings, units, ready) })
+	}
 	err := daemon.Daemon{
 		Config: settings, Version: version, ReportJitter: reportJitter,
 		Machine: daemon.Machine{Clock: host.SystemClock{}, Processes: files, Units: units, BootID: files.BootID},
-		Ready:   func() { notify(log) },
+		Ready:   ready,
 	}.Run(ctx)
+	cancel()
 	if err != nil {
 		log.Error(err, "Agent has failed")
 		return 1
@@ -104,8 +121,8 @@ func run(args []string, stderr io.Writer) int {
 }
 
 // load reads the configuration, however often it takes: kubelet waits for this unit, and
-// an exit would only be followed by the next start.
-func load(ctx context.Context, path string) (config.Config, bool) {
+// an exit would only be followed by the next start. It calls retrying before each pause.
+func load(ctx context.Context, path string, retrying func()) (config.Config, bool) {
 	log := logr.FromContextOrDiscard(ctx)
 	told := ""
 	for {
@@ -117,7 +134,7 @@ func load(ctx context.Context, path string) (config.Config, bool) {
 			told = err.Error()
 			log.Error(err, "Configuration cannot be used, reading it again until it can; nothing is measured until then")
 		}
-		notify(log)
+		retrying()
 		select {
 		case <-ctx.Done():
 			return config.Config{}, false

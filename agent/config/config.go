@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -34,6 +35,8 @@ type Config struct {
 	KubeletUnit string `json:"kubeletUnit,omitempty"`
 	// ContainerdUnit is the container runtime's systemd unit; messages name it.
 	ContainerdUnit string `json:"containerdUnit,omitempty"`
+	// LinkLocalAddress is the IPv4 address that pods can reach the local API at.
+	LinkLocalAddress string `json:"linkLocalAddress,omitempty"`
 }
 
 func defaults() Config {
@@ -43,6 +46,8 @@ func defaults() Config {
 		KubeletHealthz: "http://127.0.0.1:10248/healthz",
 		KubeletUnit:    "kubelet.service",
 		ContainerdUnit: "containerd.service",
+
+		LinkLocalAddress: "169.254.77.43",
 	}
 }
 
@@ -100,6 +105,9 @@ func (c Config) validate() error {
 		if !strings.HasSuffix(unit.value, ".service") || strings.Contains(unit.value, "/") {
 			bad(unit.field, unit.value, "must be the name of a systemd service, as in kubelet.service")
 		}
+	}
+	if address, err := netip.ParseAddr(c.LinkLocalAddress); err != nil || !address.Is4() || !address.IsLinkLocalUnicast() {
+		bad("linkLocalAddress", c.LinkLocalAddress, "must be an IPv4 address in 169.254.0.0/16 that nothing else on the node uses")
 	}
 	return errors.Join(errs...)
 }

@@ -35,6 +35,7 @@ func TestLoad(t *testing.T) {
 		"a relative kubeconfig":             {file: text("kubeconfig: kubelet.conf\n"), wantErr: []string{"kubeconfig", "absolute"}},
 		"a runtime that is not on a socket": {file: text("criEndpoint: tcp://127.0.0.1:99\n"), wantErr: []string{"criEndpoint", "unix://"}},
 		"the root as state directory":       {file: text("stateDir: //\n"), wantErr: []string{"stateDir", "absolute"}},
+		"an address of the network":         {file: text("linkLocalAddress: 10.0.0.1\n"), wantErr: []string{"linkLocalAddress", "169.254.0.0/16"}},
 		"a health endpoint without scheme":  {file: text("kubeletHealthz: 127.0.0.1:10248\n"), wantErr: []string{"kubeletHealthz", "http URL"}},
 		"a unit without its suffix":         {file: text("kubeletUnit: kubelet\n"), wantErr: []string{"kubeletUnit", "systemd service"}},
 		"every wrong field is named": {
@@ -97,8 +98,8 @@ func TestTheSampleIsTheDefaults(t *testing.T) {
 	if diff := cmp.Diff(defaults(), got); diff != "" {
 		t.Errorf("the sample is not the defaults (-want +got):\n%s", diff)
 	}
-	if len(fields) != 7 {
-		t.Errorf("the sample has the fields %v, want all 7", fields)
+	if len(fields) != 8 {
+		t.Errorf("the sample has the fields %v, want all 8", fields)
 	}
 }
 

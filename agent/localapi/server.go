@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	stdlog "log"
 	"log/slog"
@@ -28,6 +30,8 @@ const (
 	headerTimeout = 30 * time.Second
 	// stopTimeout is what running requests get when the agent stops.
 	stopTimeout = 500 * time.Millisecond
+	// checkTimeout is how soon the local API must answer itself.
+	checkTimeout = 3 * time.Second
 )
 
 // Server is the local API.
@@ -106,6 +110,28 @@ func (s *Server) Run(ctx context.Context, listeners []net.Listener) error {
 		return err
 	}
 	return nil
+}
+
+// Check calls the local API at an address as a stranger would, over a new connection: it is
+// well when it refuses.
+func (s *Server) Check(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(s.pki.CA)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, DisableKeepAlives: true}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+"/livez", nil)
+	if err != nil {
+		return err
+	}
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusUnauthorized {
+		err = fmt.Errorf("a request without credentials was answered with %s", response.Status)
+	}
+	return errors.Join(err, response.Body.Close())
 }
 
 type callerKey struct{}

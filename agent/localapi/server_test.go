@@ -325,3 +325,16 @@ func do(t *testing.T, client *http.Client, request *http.Request) (*http.Respons
 	}
 	return response, string(body)
 }
+
+func TestCheck(t *testing.T) {
+	k := newKubelet(t, "https://192.0.2.1:6443", nil) // no way there
+	l := startLocal(t, k.source())
+	address := strings.TrimPrefix(l.url, "https://")
+	if err := l.Check(t.Context(), address); err != nil {
+		t.Errorf("it serves, with or without an API server: %v", err)
+	}
+	other := startLocal(t, k.source())
+	if err := other.Check(t.Context(), address); err == nil {
+		t.Error("a server with another certificate is not the agent's own")
+	}
+}

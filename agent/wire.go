@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/activation"
+	sddaemon "github.com/coreos/go-systemd/v22/daemon"
+	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
+
+	"rekindle.edge/agent/config"
+	"rekindle.edge/agent/localapi"
+	"rekindle.edge/agent/wiring"
+)
+
+// kubeletCertDir is where kubelet keeps certificates that it rotated to.
+const kubeletCertDir = "/var/lib/kubelet/pki"
+
+// localAddress is where kubelet finds the local API.
+var localAddress = net.JoinHostPort(localapi.Loopback, strconv.Itoa(localapi.Port))
+
+// listenRetry is the pause before sockets that cannot be opened are tried again.
+const listenRetry = 5 * time.Second
+
+// after gives a function that calls f the n-th time it is called.
+func after(n int32, f func()) func() {
+	var calls atomic.Int32
+	return func() {
+		if calls.Add(1) == n {
+			f()
+		}
+	}
+}
+
+// wire serves the local API and keeps kubelet pointed at it until ctx ends. It calls ready
+// once, when kubelet may start: wired, or on its own if the local API cannot serve.
+func wire(ctx context.Context, settings config.Config, units wiring.Units, ready func()) {
+	log := logr.FromContextOrDiscard(ctx)
+	ready = sync.OnceFunc(ready)
+	defer ready()
+	pkiDirs := []string{filepath.Join(wiring.RunDir, "pki"), filepath.Join(settings.StateDir, "pki")}
+	pki, err := localapi.LoadPKI(pkiDirs, localapi.Hosts(settings.LinkLocalAddress))
+	if err != nil {
+		log.Error(err, "Certificates of the local API are not all in order")
+	}
+	if pki.CA == nil {
+		return
+	}
+	listeners := listen(ctx, settings.LinkLocalAddress, ready)
+	server := localapi.New(log, pki, &localapi.IdentitySource{Kubeconfigs: settings.Kubeconfigs(), CertDir: kubeletCertDir})
+	var running sync.WaitGroup
+	defer running.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	running.Go(func() {
+		defer cancel()
+		if err := server.Run(ctx, listeners); err != nil {
+			log.Error(err, "Local API has failed")
+		}
+	})
+	keeper := &wiring.Keeper{
+		Hook: wiring.Hook{
+			Dir:    wiring.RunDir,
+			Server: "https://" + localAddress,
+			CA:     pki.CA, Kubeconfigs: settings.Kubeconfigs(),
+		},
+		Kubelet: wiring.Service{Unit: settings.KubeletUnit, Units: units},
+		Clock:   clock.RealClock{},
+		Tell:    func(state error) { tellStatus(log, state) },
+	}
+	if err := server.Check(ctx, localAddress); err != nil {
+		log.Error(err, "Local API does not answer, kubelet stays as it is")
+		return
+	}
+	keeper.Begin(ctx)
+	ready()
+	running.Go(func() { watchdog(ctx, log, server) })
+	keeper.Run(ctx)
+}
+
+// listen takes systemd's sockets, or opens its own, however often that takes.
+func listen(ctx context.Context, linkLocal string, failed func()) []net.Listener {
+	log := logr.FromContextOrDiscard(ctx)
+	address, err := netip.ParseAddr(linkLocal)
+	if err == nil {
+		err = localapi.AddAddress(address)
+	}
+	if err != nil {
+		log.Error(err, "Pods will not reach the local API")
+	}
+	given, err := activation.Listeners()
+	if err != nil {
+		log.Error(err, "Sockets of systemd cannot be used")
+	}
+	for told := ""; ; {
+		listeners, err := localapi.Listen(ctx, given, linkLocal)
+		if err == nil {
+			return listeners
+		}
+		given = listeners // those that could be opened stay open
+		if err.Error() != told {
+			told = err.Error()
+			log.Error(err, "Local API cannot listen, trying again")
+		}
+		failed()
+		select {
+		case <-ctx.Done():
+			return given
+		case <-time.After(listenRetry):
+		}
+	}
+}
+
+// watchdog tells systemd that the agent is alive for as long as the local API answers.
+func watchdog(ctx context.Context, log logr.Logger, server *localapi.Server) {
+	limit, err := sddaemon.SdWatchdogEnabled(false)
+	if err != nil || limit == 0 {
+		return
+	}
+	for ctx.Err() == nil {
+		if err := server.Check(ctx, localAddress); err != nil {
+			log.Error(err, "Local API does not answer itself")
+		} else if _, err := sddaemon.SdNotify(false, sddaemon.SdNotifyWatchdog); err != nil {
+			log.Error(err, "systemd could not be told that the agent is alive")
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(limit / 3):
+		}
+	}
+}
+
+// tellStatus shows in systemctl status.
+func tellStatus(log logr.Logger, state error) {
+	text := "kubelet is wired to the local API"
+	if state != nil {
+		text = "kubelet is not wired: " + state.Error()
+	}
+	if _, err := sddaemon.SdNotify(false, "STATUS="+text); err != nil {
+		log.Error(err, "systemd could not be told the status")
+	}
+}
+
+// generate is run by systemd, see wiring.Generate.
+func generate(args []string, stderr io.Writer) int {
+	if len(args) != 3 {
+		fmt.Fprintln(stderr, "Usage: rekindle-agent generate KUBELET_UNIT CONTAINERD_UNIT DIRECTORY (systemd runs this)")
+		return 2
+	}
+	if err := wiring.Generate("/", args[2], args[0], args[1]); err != nil {
+		fmt.Fprintf(stderr, "rekindle-agent: kubelet's unit is left as it is: %v\n", err)
+		return 1
+	}
+	return 0
+}

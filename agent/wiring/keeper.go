@@ -1,0 +1,122 @@
+package wiring
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
+)
+
+// lookEvery is the pace at which kubelet is looked at.
+const lookEvery = 2 * time.Second
+
+// Kubelet is kubelet's service.
+type Kubelet interface {
+	// Process gives the main process and its arguments; 0 when it does not run.
+	Process(ctx context.Context) (pid int, args []string, err error)
+	// Restart loads the units anew and restarts kubelet, if it runs, without waiting.
+	Restart(ctx context.Context) error
+}
+
+// Keeper keeps kubelet wired while the agent serves.
+type Keeper struct {
+	Hook    Hook
+	Kubelet Kubelet
+	Clock   clock.WithTicker
+	// Tell is called with each new state: nil when kubelet is wired, else why it is not.
+	Tell func(error)
+
+	serving time.Time // since when the agent serves
+	// suspect is a process that ran without the arguments when it was last looked at.
+	suspect int
+	// restarted says that kubelet was restarted since the hook was set.
+	restarted bool
+	told      *string
+}
+
+// Begin sets the hook, unless kubelet was lately restarted without the agent. It is called
+// before kubelet may start.
+func (k *Keeper) Begin(ctx context.Context) {
+	k.serving = k.Clock.Now()
+	if err := k.set(); err != nil {
+		k.tell(ctx, err)
+	}
+}
+
+// Run looks at kubelet until ctx ends.
+func (k *Keeper) Run(ctx context.Context) {
+	ticker := k.Clock.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+			if state, known := k.look(ctx); known {
+				k.tell(ctx, state)
+			}
+		}
+	}
+}
+
+func (k *Keeper) set() error {
+	if pause := k.Hook.Pause(); k.Clock.Since(k.serving) < pause {
+		return fmt.Errorf("kubelet was restarted without the agent, which did not serve; it is taken back once the agent has served for %s", pause)
+	}
+	if err := k.Hook.Set(); err != nil {
+		return fmt.Errorf("kubelet cannot be wired: %w", err)
+	}
+	return nil
+}
+
+// look finds out whether kubelet is wired, and restarts it once if it is not.
+func (k *Keeper) look(ctx context.Context) (state error, known bool) {
+	if !k.Hook.IsSet() {
+		k.restarted = false
+	}
+	if err := k.set(); err != nil {
+		return err, true
+	}
+	pid, args, err := k.Kubelet.Process(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("kubelet cannot be looked at: %w", err), true
+	case pid == 0:
+		return nil, false
+	case k.Hook.Wired(args):
+		k.suspect = 0
+		return nil, true
+	case k.suspect != pid:
+		// A process that systemd has only just forked still shows systemd's arguments.
+		k.suspect = pid
+		return nil, false
+	case !k.restarted:
+		k.restarted = true
+		logr.FromContextOrDiscard(ctx).Info("Restarting kubelet, which runs without the agent", "pid", pid)
+		if err := k.Kubelet.Restart(ctx); err != nil {
+			return err, true
+		}
+		return nil, false
+	}
+	return fmt.Errorf("kubelet runs without $%s although it was restarted: something has changed its unit (systemctl cat kubelet); run rekindle-agent install again", argsVariable), true
+}
+
+func (k *Keeper) tell(ctx context.Context, state error) {
+	message := ""
+	if state != nil {
+		message = state.Error()
+	}
+	if k.told != nil && *k.told == message {
+		return
+	}
+	k.told = &message
+	log := logr.FromContextOrDiscard(ctx)
+	if state != nil {
+		log.Info("Kubelet is not wired", "reason", message)
+	} else {
+		log.Info("Kubelet is wired")
+	}
+	k.Tell(state)
+}
