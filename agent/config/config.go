@@ -31,6 +31,8 @@ type Config struct {
 	StateDir string `json:"stateDir,omitempty"`
 	// KubeletHealthz is the URL of kubelet's health endpoint.
 	KubeletHealthz string `json:"kubeletHealthz,omitempty"`
+	// KubeletRootDir is kubelet's --root-dir, where its sockets are.
+	KubeletRootDir string `json:"kubeletRootDir,omitempty"`
 	// KubeletUnit is kubelet's systemd unit.
 	KubeletUnit string `json:"kubeletUnit,omitempty"`
 	// ContainerdUnit is the container runtime's systemd unit; messages name it.
@@ -39,11 +41,13 @@ type Config struct {
 	LinkLocalAddress string `json:"linkLocalAddress,omitempty"`
 }
 
-func defaults() Config {
+// Default is the configuration of an empty file.
+func Default() Config {
 	return Config{
 		CRIEndpoint:    "unix:///run/containerd/containerd.sock",
 		StateDir:       "/var/lib/rekindle",
 		KubeletHealthz: "http://127.0.0.1:10248/healthz",
+		KubeletRootDir: "/var/lib/kubelet",
 		KubeletUnit:    "kubelet.service",
 		ContainerdUnit: "containerd.service",
 
@@ -62,7 +66,7 @@ func (c Config) Kubeconfigs() []string {
 // Load reads the file. A file that does not exist means the defaults. An error names the
 // file, the field and what it must be.
 func Load(path string) (Config, error) {
-	config := defaults()
+	config := Default()
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return config, nil
@@ -95,6 +99,9 @@ func (c Config) validate() error {
 	}
 	if !filepath.IsAbs(c.StateDir) || filepath.Clean(c.StateDir) == "/" {
 		bad("stateDir", c.StateDir, "must be an absolute path of a directory for the agent alone")
+	}
+	if !filepath.IsAbs(c.KubeletRootDir) {
+		bad("kubeletRootDir", c.KubeletRootDir, "must be an absolute path, as in kubelet's --root-dir")
 	}
 	if u, err := url.Parse(c.KubeletHealthz); err != nil || u.Scheme != "http" || u.Host == "" {
 		bad("kubeletHealthz", c.KubeletHealthz, "must be an http URL, as in http://127.0.0.1:10248/healthz")

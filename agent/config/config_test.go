@@ -3,6 +3,7 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -11,7 +12,7 @@ import (
 
 func TestLoad(t *testing.T) {
 	with := func(change func(*Config)) Config {
-		c := defaults()
+		c := Default()
 		change(&c)
 		return c
 	}
@@ -20,8 +21,8 @@ func TestLoad(t *testing.T) {
 		want    Config
 		wantErr []string
 	}{
-		"no file means the defaults":       {want: defaults()},
-		"an empty file means them as well": {file: new(string), want: defaults()},
+		"no file means the defaults":       {want: Default()},
+		"an empty file means them as well": {file: new(string), want: Default()},
 		"what is set replaces its default": {
 			file: text("nodeName: edge-1\ncriEndpoint: unix:///run/crio/crio.sock\nkubeconfig: /etc/kubelet.conf\n"),
 			want: with(func(c *Config) {
@@ -36,6 +37,7 @@ func TestLoad(t *testing.T) {
 		"a runtime that is not on a socket": {file: text("criEndpoint: tcp://127.0.0.1:99\n"), wantErr: []string{"criEndpoint", "unix://"}},
 		"the root as state directory":       {file: text("stateDir: //\n"), wantErr: []string{"stateDir", "absolute"}},
 		"an address of the network":         {file: text("linkLocalAddress: 10.0.0.1\n"), wantErr: []string{"linkLocalAddress", "169.254.0.0/16"}},
+		"a relative root directory":         {file: text("kubeletRootDir: kubelet\n"), wantErr: []string{"kubeletRootDir", "absolute"}},
 		"a health endpoint without scheme":  {file: text("kubeletHealthz: 127.0.0.1:10248\n"), wantErr: []string{"kubeletHealthz", "http URL"}},
 		"a unit without its suffix":         {file: text("kubeletUnit: kubelet\n"), wantErr: []string{"kubeletUnit", "systemd service"}},
 		"every wrong field is named": {
@@ -95,11 +97,11 @@ func TestTheSampleIsTheDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(defaults(), got); diff != "" {
+	if diff := cmp.Diff(Default(), got); diff != "" {
 		t.Errorf("the sample is not the defaults (-want +got):\n%s", diff)
 	}
-	if len(fields) != 8 {
-		t.Errorf("the sample has the fields %v, want all 8", fields)
+	if want := reflect.TypeFor[Config]().NumField(); len(fields) != want {
+		t.Errorf("the sample has the fields %v, want all %d", fields, want)
 	}
 }
 

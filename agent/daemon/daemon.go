@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -28,6 +29,8 @@ const (
 	longestRetry = 5 * time.Second
 	// readyWithin is when kubelet may go ahead at the latest.
 	readyWithin = 2 * time.Second
+	// podsSocket is kubelet's, below its root directory.
+	podsSocket = "pods-api/pods-api.sock"
 	// stopQuestion bounds the question to systemd whether the system is stopping.
 	stopQuestion = 2 * time.Second
 )
@@ -227,6 +230,11 @@ func (d Daemon) runNodeSources(ctx context.Context, l *loop) {
 	running.Go(func() {
 		source.CRI{
 			Clock: d.Machine.Clock, Wall: l.wall, Endpoint: d.Config.CRIEndpoint, Unit: d.Config.ContainerdUnit,
+		}.Run(ctx, l.emit)
+	})
+	running.Go(func() {
+		source.PodsAPI{
+			Clock: d.Machine.Clock, Wall: l.wall, Endpoint: "unix://" + filepath.Join(d.Config.KubeletRootDir, podsSocket),
 		}.Run(ctx, l.emit)
 	})
 	running.Wait()

@@ -7,9 +7,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Annotations that kubelet puts on the mirror of a static pod.
+// Annotations of a static pod: of its mirror at the API server, and of the pod as kubelet
+// itself knows it, which came from elsewhere.
 const (
 	mirrorAnnotation = "kubernetes.io/config.mirror"
+	sourceAnnotation = "kubernetes.io/config.source"
+	sourceAPI        = "api"
 	staticKeyPrefix  = "static/"
 )
 
@@ -53,7 +56,8 @@ func ViewPod(pod *corev1.Pod) Pod {
 		Deleting: pod.DeletionTimestamp != nil,
 		Reason:   notReadyReason(pod),
 	}
-	if _, static := pod.Annotations[mirrorAnnotation]; static {
+	_, mirror := pod.Annotations[mirrorAnnotation]
+	if source, known := pod.Annotations[sourceAnnotation]; mirror || (known && source != sourceAPI) {
 		view.Key = staticKeyPrefix + view.Name
 	}
 	if ready := condition(pod, corev1.PodReady); ready != nil {

@@ -73,6 +73,14 @@ func TestViewPod(t *testing.T) {
 			pod:  pod(func(p *corev1.Pod) { p.Annotations = map[string]string{mirrorAnnotation: "hash"} }),
 			want: with(func(p *Pod) { p.Key, p.Ready, p.Alive, p.ReadySince = "static/shop/web", true, true, since }),
 		},
+		"a static pod as kubelet has it is known by its name": {
+			pod:  pod(func(p *corev1.Pod) { p.Annotations = map[string]string{sourceAnnotation: "file"} }),
+			want: with(func(p *Pod) { p.Key, p.Ready, p.Alive, p.ReadySince = "static/shop/web", true, true, since }),
+		},
+		"a pod of the API server as kubelet has it": {
+			pod:  pod(func(p *corev1.Pod) { p.Annotations = map[string]string{sourceAnnotation: sourceAPI} }),
+			want: with(func(p *Pod) { p.Ready, p.Alive, p.ReadySince = true, true, since }),
+		},
 		"a job's pod that is done": {
 			pod: pod(func(p *corev1.Pod) {
 				notReady("PodCompleted")(p)

@@ -218,6 +218,10 @@ func (e PodSeen) apply(t *Tracker) bool {
 	return changed
 }
 
+// KubeletSaw is one pod as kubelet itself sees it. It counts like a status that the API
+// server shows, but says nothing of whether the API server still has the pod.
+type KubeletSaw struct{ PodSeen }
+
 // PodGone is a pod that was deleted.
 type PodGone struct{ Key string }
 

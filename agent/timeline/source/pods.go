@@ -54,7 +54,7 @@ var _ cache.ReflectorStore = &podStore{}
 // Add implements cache.ReflectorStore.
 func (s *podStore) Add(object any) error {
 	if pod, ok := object.(*corev1.Pod); ok {
-		s.emit(s.seen(pod, s.Clock.Boot()))
+		s.emit(see(pod, s.Clock.Boot(), s.Wall))
 	}
 	return nil
 }
@@ -75,7 +75,7 @@ func (s *podStore) Replace(objects []any, _ string) error {
 	list := timeline.PodsListed{At: s.Clock.Boot()}
 	for _, object := range objects {
 		if pod, ok := object.(*corev1.Pod); ok {
-			list.Pods = append(list.Pods, s.seen(pod, list.At))
+			list.Pods = append(list.Pods, see(pod, list.At, s.Wall))
 		}
 	}
 	s.emit(list)
@@ -85,11 +85,12 @@ func (s *podStore) Replace(objects []any, _ string) error {
 // Resync implements cache.ReflectorStore.
 func (s *podStore) Resync() error { return nil }
 
-func (s *podStore) seen(pod *corev1.Pod, at time.Duration) timeline.PodSeen {
+// see makes the event of a pod's status that arrived at a time.
+func see(pod *corev1.Pod, at time.Duration, wall *Wall) timeline.PodSeen {
 	seen := timeline.PodSeen{At: at, Pod: timeline.ViewPod(pod)}
 	if since := seen.Pod.ReadySince; !since.IsZero() {
 		// The condition's time is cut to seconds: the pod became Ready within the next one.
-		if by, ok := s.Wall.Convert(since.Add(time.Second)); ok {
+		if by, ok := wall.Convert(since.Add(time.Second)); ok {
 			seen.ReadyBy = by
 		}
 	}

@@ -155,7 +155,7 @@ func (n *node) startAgent() {
 		Expect(daemon.Daemon{
 			Config: config.Config{
 				Kubeconfig: n.path("kubeconfig"), CRIEndpoint: "unix://" + n.runtime.socket, StateDir: n.path("state"),
-				KubeletHealthz: n.health.URL, KubeletUnit: "kubelet.service", ContainerdUnit: "containerd.service",
+				KubeletHealthz: n.health.URL, KubeletRootDir: n.dir, KubeletUnit: "kubelet.service", ContainerdUnit: "containerd.service",
 			},
 			Machine: daemon.Machine{Clock: n.clock, Processes: n, Units: n, BootID: func() (string, error) { return n.bootID(), nil }},
 			Version: "v0-test", Ready: func() { close(ready) },
