@@ -26,6 +26,9 @@ func measure(ctx context.Context, product *scenario.Product, say func(string, ..
 	if err := product.WaitObserved(ctx, node); err != nil {
 		return err
 	}
+	// The agent batches what it sees of pods for a second: pods that turned Ready within
+	// the last second before a cut count as not Ready before.
+	time.Sleep(3 * time.Second)
 	say("cutting the power of %s", node)
 	if err := edge.PowerCut(ctx); err != nil {
 		return err

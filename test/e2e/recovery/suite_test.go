@@ -5,6 +5,7 @@ package recovery
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -52,6 +53,17 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 })
 
 func settle() { time.Sleep(3 * time.Second) }
+
+// A failed spec shows what the agent said and reported.
+var _ = JustAfterEach(func(ctx SpecContext) {
+	if !CurrentSpecReport().Failed() || edge == nil || edge.Current() == nil {
+		return
+	}
+	agent, err := os.ReadFile(filepath.Join(edge.Current().Logs, "agent.log"))
+	say("agent.log (%v):\n%s", err, agent)
+	status, err := product.Kubectl(ctx, "get", "nrec", node, "-o", "yaml")
+	say("nrec (%v):\n%s", err, status)
+})
 
 func say(format string, args ...any) { GinkgoWriter.Printf(format+"\n", args...) }
 
