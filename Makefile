@@ -49,11 +49,13 @@ export KUBEBUILDER_ASSETS ?= $(TOOLS)
 test: $(if $(filter $(TOOLS),$(KUBEBUILDER_ASSETS)),$(TOOLS_TEST)) ## Unit tests with the race detector, and integration against a real API server; no root
 	go test -race ./...
 
+# One package at a time: each measures, and they would disturb one another.
+E2E = REKINDLE_E2E=1 REKINDLE_FULL=$(FULL) go test -count=1 -p 1 -v
 .PHONY: test-e2e
 test-e2e: packages $(TOOLS_E2E) $(if $(FULL),$(TOOLS_FULL)) build-host ## The product on real nodes that lose their power (root); FULL=1: everything, both kubelets
 	@test "$$(id -u)" = 0 || { echo 'make test-e2e: needs root, for namespaces, mounts and cgroups of the test nodes; run it with sudo' >&2; exit 1; }
-	REKINDLE_E2E=1 REKINDLE_FULL=$(FULL) go test -count=1 -p 1 -timeout $(if $(FULL),120m,25m) -v \
-	    ./test/cluster/... ./test/edgenode/... ./test/e2e/... -ginkgo.v $(if $(FOCUS),-ginkgo.focus='$(FOCUS)')
+	$(E2E) -timeout $(if $(FULL),60m,25m) ./test/cluster/... ./test/edgenode/... ./test/e2e/... -ginkgo.v $(if $(FOCUS),-ginkgo.focus='$(FOCUS)')
+	$(if $(FULL),REKINDLE_KUBELET=oldest $(E2E) -timeout 60m ./test/e2e/recovery/... -ginkgo.v $(if $(FOCUS),-ginkgo.focus='$(FOCUS)'))
 
 CASES  ?= native-online,native-offline,floor
 RUNS   ?= 5

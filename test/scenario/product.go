@@ -75,14 +75,16 @@ func newClient(c *cluster.Cluster) (client.Client, error) {
 }
 
 // EdgeNode boots a new node of the pool with the agent on it, which has kubelet's
-// identity and no other. It returns when the Node is Ready.
+// identity and no other. $REKINDLE_KUBELET picks its kubelet, newest or oldest. It returns
+// when the Node is Ready.
 func (p *Product) EdgeNode(ctx context.Context, name, pool string) (*edgenode.Node, error) {
 	agent, err := p.binary("rekindle-agent")
 	if err != nil {
 		return nil, err
 	}
 	n, err := edgenode.New(ctx, p.Cluster, edgenode.Options{
-		Name:   name,
+		Name:    name,
+		Kubelet: edgenode.KubeletVersion(os.Getenv("REKINDLE_KUBELET")),
 		Labels: map[string]string{v1alpha1.DefaultNodePoolLabelKey: pool},
 		Agent: &edgenode.Agent{
 			Binary: agent,
