@@ -30,6 +30,8 @@ const usage = `Usage: rekindle-agent COMMAND
 
 Commands:
   run [--config FILE] [-v LEVEL]   measure restarts of this node and report them
+  install [--config FILE]          put the agent between this node's kubelet and the API server
+  uninstall [--config FILE]        take it out again; the node is what it was
   version                          print the version
 `
 
@@ -51,6 +53,8 @@ func command(args []string, stdout, stderr io.Writer) int {
 	switch args[0] {
 	case "run":
 		return run(args[1:], stderr)
+	case "install", "uninstall":
+		return installCommand(args[0], args[1:], stdout, stderr)
 	case "generate":
 		return generate(args[1:], stderr)
 	case "version":

@@ -1,0 +1,248 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"rekindle.edge/agent/config"
+)
+
+// Units of the agent that run.
+const (
+	agentUnit  = "rekindle-agent.service"
+	socketUnit = "rekindle-agent.socket"
+	timerUnit  = "rekindle-unhook.timer"
+)
+
+// Node is the running node, apart from the files that are written.
+type Node interface {
+	// Suits says why the agent cannot be installed here, nil if it can.
+	Suits(ctx context.Context) error
+	// Systemctl runs one command of it.
+	Systemctl(ctx context.Context, args ...string) error
+	// Verify says what systemd finds wrong with the agent's units.
+	Verify(ctx context.Context, units ...string) error
+	// Kubelet is how kubelet does now.
+	Kubelet(ctx context.Context) Kubelet
+	// Unhook makes kubelet's next start its own again and takes the agent's traces in
+	// the running system away.
+	Unhook() error
+}
+
+// Kubelet is how kubelet does.
+type Kubelet struct {
+	// Running says that it has a process, Wired that this talks to the local API, Healthy
+	// that its health endpoint answers well.
+	Running, Wired, Healthy bool
+	// Lease is the node's lease as the API server has it, empty if it cannot be read: it
+	// changes when kubelet reaches the API server.
+	Lease string
+}
+
+// Installer installs and uninstalls.
+type Installer struct {
+	Node     Node
+	Root     string
+	Settings config.Config
+	// Binary is the agent's own program.
+	Binary []byte
+	// Patience is how long kubelet may take to be well again.
+	Patience time.Duration
+	// Say reports progress.
+	Say func(format string, args ...any)
+}
+
+// original is the node as it was before the first install, pending as it was before a
+// transaction that has not ended.
+func (i Installer) original() string { return i.stateDir("install/original") }
+func (i Installer) pending() string  { return i.stateDir("install/pending") }
+func (i Installer) stateDir(name string) string {
+	return filepath.Join(i.Root, i.Settings.StateDir, name)
+}
+
+// Install brings the agent of this program onto the node, or leaves the node as it was.
+func (i Installer) Install(ctx context.Context) error {
+	if err := i.Node.Suits(ctx); err != nil {
+		return fmt.Errorf("not installed, nothing was changed: %w", err)
+	}
+	if err := i.rollBackLeftovers(ctx); err != nil {
+		return err
+	}
+	files, err := wanted(i.Binary, i.Settings)
+	if err != nil {
+		return err
+	}
+	changed, err := differing(i.Root, files)
+	if err != nil {
+		return err
+	}
+	if len(changed) == 0 && i.Node.Systemctl(ctx, "is-active", "--quiet", agentUnit) == nil {
+		i.Say("already installed, nothing to change")
+		return nil
+	}
+	before := i.Node.Kubelet(ctx)
+	pending, err := save(i.Root, i.pending(), paths(files))
+	if err != nil {
+		return fmt.Errorf("not installed, nothing was changed: %w", err)
+	}
+	if err := i.apply(ctx, changed, before); err != nil {
+		i.Say("rolling back")
+		return errors.Join(fmt.Errorf("not installed: %w", err), i.rollBack(context.WithoutCancel(ctx), pending))
+	}
+	return i.commit(pending)
+}
+
+func (i Installer) apply(ctx context.Context, changed []file, before Kubelet) error {
+	for _, f := range changed {
+		i.Say("writing %s", f.path)
+		if err := f.write(i.Root); err != nil {
+			return err
+		}
+	}
+	if err := i.Node.Systemctl(ctx, "daemon-reload"); err != nil {
+		return err
+	}
+	if err := i.Node.Verify(ctx, agentUnit, socketUnit, timerUnit, "rekindle-unhook.service", "rekindle-retry.service", "rekindle-early.service"); err != nil {
+		return err
+	}
+	i.Say("starting the agent")
+	if err := i.Node.Systemctl(ctx, "start", socketUnit); err != nil {
+		return err
+	}
+	if err := i.Node.Systemctl(ctx, "restart", agentUnit); err != nil {
+		return err
+	}
+	if !before.Running {
+		i.Say("kubelet does not run; it is wired when it starts")
+		return nil
+	}
+	if !before.Wired {
+		i.Say("restarting kubelet, pods run on")
+		if err := i.Node.Systemctl(ctx, "restart", i.Settings.KubeletUnit); err != nil {
+			return err
+		}
+	}
+	return i.wait(ctx, func(now Kubelet) error {
+		switch {
+		case !now.Running || !now.Wired:
+			return errors.New("kubelet does not run with the agent's arguments")
+		case before.Healthy && !now.Healthy:
+			return errors.New("kubelet is not healthy")
+		case before.Lease != "" && now.Lease == before.Lease:
+			return errors.New("kubelet does not renew its lease through the local API")
+		}
+		return nil
+	})
+}
+
+// wait until kubelet is as wanted.
+func (i Installer) wait(ctx context.Context, wrong func(Kubelet) error) error {
+	ctx, cancel := context.WithTimeout(ctx, i.Patience)
+	defer cancel()
+	for {
+		err := wrong(i.Node.Kubelet(ctx))
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w after %s; see journalctl -u %s -u %s", err, i.Patience, i.Settings.KubeletUnit, agentUnit)
+		case <-time.After(min(i.Patience/10, time.Second/2)):
+		}
+	}
+}
+
+// commit keeps what the node was before the first install, for Uninstall.
+func (i Installer) commit(pending *saved) error {
+	original, err := openSaved(i.Root, i.original())
+	if err != nil {
+		return err
+	}
+	if original == nil {
+		return pending.moveTo(i.original())
+	}
+	if err := original.adopt(pending); err != nil {
+		return err
+	}
+	return pending.discard()
+}
+
+func (i Installer) rollBackLeftovers(ctx context.Context) error {
+	pending, err := openSaved(i.Root, i.pending())
+	if err != nil || pending == nil {
+		return err
+	}
+	i.Say("an earlier run was interrupted, rolling back what it left")
+	return i.rollBack(ctx, pending)
+}
+
+// rollBack makes the node what it was before the transaction.
+func (i Installer) rollBack(ctx context.Context, pending *saved) error {
+	original, err := openSaved(i.Root, i.original())
+	if err != nil {
+		return err
+	}
+	if original == nil {
+		err = i.takeOut(ctx, pending)
+	} else {
+		err = errors.Join(pending.restore(), i.Node.Systemctl(ctx, "daemon-reload"), i.Node.Systemctl(ctx, "restart", agentUnit))
+	}
+	if err != nil {
+		return fmt.Errorf("rolling back: %w; run the command again", err)
+	}
+	return pending.discard()
+}
+
+// Uninstall makes the node what it was before the first install.
+func (i Installer) Uninstall(ctx context.Context) error {
+	if err := i.rollBackLeftovers(ctx); err != nil {
+		return err
+	}
+	before, err := openSaved(i.Root, i.original())
+	if err != nil {
+		return err
+	}
+	if before == nil {
+		if !exists(filepath.Join(i.Root, unitDir, agentUnit)) {
+			i.Say("not installed, nothing to change")
+			return nil
+		}
+		// The state directory is lost. All that has the agent's names is the agent's.
+		files, err := wanted(nil, i.Settings)
+		if err != nil {
+			return err
+		}
+		before = absent(i.Root, paths(files))
+	}
+	if err := i.takeOut(ctx, before); err != nil {
+		return fmt.Errorf("not all was taken out: %w; run the command again", err)
+	}
+	return os.RemoveAll(i.stateDir(""))
+}
+
+// takeOut stops the agent, restores files and gives kubelet back to itself.
+func (i Installer) takeOut(ctx context.Context, before *saved) error {
+	i.Say("stopping the agent")
+	wired := i.Node.Kubelet(ctx).Wired
+	// A unit that is not there is none to stop.
+	_ = i.Node.Systemctl(ctx, "stop", socketUnit, agentUnit)
+	_ = i.Node.Systemctl(ctx, "stop", timerUnit)
+	err := errors.Join(i.Node.Unhook(), before.restore(), i.Node.Systemctl(ctx, "daemon-reload"))
+	if err != nil || !wired {
+		return err
+	}
+	i.Say("restarting kubelet, pods run on")
+	if err := i.Node.Systemctl(ctx, "restart", i.Settings.KubeletUnit); err != nil {
+		return err
+	}
+	return i.wait(ctx, func(now Kubelet) error {
+		if !now.Running || now.Wired || !now.Healthy {
+			return errors.New("kubelet is not healthy on its own")
+		}
+		return nil
+	})
+}
