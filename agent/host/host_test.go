@@ -84,4 +84,10 @@ func TestFindProcess(t *testing.T) {
 			t.Errorf("%s: got %d, %v, want %d", command, got, err, want)
 		}
 	}
+	if got, err := files.Command(7); got != "init" || err != nil {
+		t.Errorf("command of process 7: got %q, %v", got, err)
+	}
+	if got, err := files.Command(8); err == nil {
+		t.Errorf("a process that is gone has the command %q", got)
+	}
 }

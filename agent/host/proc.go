@@ -59,6 +59,15 @@ func (f Files) ProcessStart(pid int) (time.Duration, error) {
 	return time.Duration(ticks) * (time.Second / ticksPerSecond), nil
 }
 
+// Command is the command name of a process, as the kernel has it: cut to 15 bytes.
+func (f Files) Command(pid int) (string, error) {
+	data, err := os.ReadFile(filepath.Join(f.Root, "proc", strconv.Itoa(pid), "comm"))
+	if err != nil {
+		return "", fmt.Errorf("reading the command of process %d: %w", pid, err)
+	}
+	return strings.TrimSpace(string(data)), nil
+}
+
 // FindProcess is the lowest process id with this command name, 0 if there is none.
 func (f Files) FindProcess(command string) (int, error) {
 	entries, err := os.ReadDir(filepath.Join(f.Root, "proc"))
@@ -72,8 +81,7 @@ func (f Files) FindProcess(command string) (int, error) {
 			continue
 		}
 		// A process that ended meanwhile has no file any more.
-		comm, err := os.ReadFile(filepath.Join(f.Root, "proc", entry.Name(), "comm"))
-		if err == nil && strings.TrimSpace(string(comm)) == command {
+		if comm, err := f.Command(pid); err == nil && comm == command {
 			found = pid
 		}
 	}

@@ -6,6 +6,7 @@ package source
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -18,9 +19,10 @@ import (
 type Emit func(timeline.Event)
 
 const (
-	// processPoll is how often the process table is looked at until kubelet is there. The
-	// time of the edge comes from the process itself, so this is no error of it.
-	processPoll = 200 * time.Millisecond
+	// processPoll is how often systemd is asked until kubelet is there, and programPoll how
+	// often the process is looked at until it runs its program.
+	processPoll = 50 * time.Millisecond
+	programPoll = 10 * time.Millisecond
 	// healthPoll is how often kubelet's health endpoint is asked until it answers.
 	healthPoll = 100 * time.Millisecond
 	// healthTimeout bounds one question.
@@ -32,6 +34,8 @@ const (
 type Processes interface {
 	// ProcessStart is a process's start as time since kernel start.
 	ProcessStart(pid int) (time.Duration, error)
+	// Command is a process's command name.
+	Command(pid int) (string, error)
 	// FindProcess is a process by its command name, 0 if there is none.
 	FindProcess(command string) (int, error)
 }
@@ -87,9 +91,13 @@ func (k Kubelet) initStart(ctx context.Context) (time.Duration, error) {
 	return program, nil
 }
 
+// awaitProcess waits for kubelet's main process, and then until that runs its program: on a
+// machine that is busy booting, systemd's child takes a while to become kubelet.
 func (k Kubelet) awaitProcess(ctx context.Context, emit Emit) bool {
 	log := logr.FromContextOrDiscard(ctx)
 	told := false
+	// before is when it was last looked and was not there. Nil: never.
+	var before *time.Duration
 	for {
 		pid, err := k.Units.MainPID(ctx, k.Unit)
 		if err != nil && ctx.Err() == nil {
@@ -99,17 +107,43 @@ func (k Kubelet) awaitProcess(ctx context.Context, emit Emit) bool {
 			}
 			pid, err = k.Processes.FindProcess(kubeletCommand)
 		}
+		now, pause := k.Clock.Boot(), processPoll
 		if err == nil && pid > 0 {
-			// It may have ended since: then the next one is looked for.
-			if at, err := k.Processes.ProcessStart(pid); err == nil {
-				emit(timeline.KubeletStarted{At: at})
-				return true
+			command, err := k.Processes.Command(pid)
+			if err == nil && runsProgram(command) {
+				if start, err := k.Processes.ProcessStart(pid); err == nil {
+					emit(timeline.KubeletStarted{At: programStart(start, before, now)})
+					return true
+				}
+			} else if err == nil {
+				pause = programPoll
 			}
+			// A process that has ended since is none: the next one is looked for.
 		}
-		if !sleep(ctx, processPoll) {
+		before = &now
+		if !sleep(ctx, pause) {
 			return false
 		}
 	}
+}
+
+// runsProgram says whether a unit's process is past the part of its life in which it is
+// still systemd's own: it has systemd's name then, or that of the program in parentheses.
+func runsProgram(command string) bool {
+	return command != "" && command[0] != '(' && !strings.HasPrefix(command, "systemd") && !strings.HasPrefix(command, "sd-")
+}
+
+// programStart is when a process that started at a time began to run its program, which it
+// did after the look before this one. Who did not look before knows the process only.
+func programStart(process time.Duration, before *time.Duration, now time.Duration) time.Duration {
+	if before == nil {
+		return process
+	}
+	if now-*before > 2*processPoll {
+		// The agent itself had to wait for a processor; it happened some time in between.
+		return max(process, *before)
+	}
+	return max(process, now)
 }
 
 func (k Kubelet) awaitHealth(ctx context.Context, emit Emit) {

@@ -39,6 +39,16 @@ func (m *machine) ProcessStart(pid int) (time.Duration, error) {
 	return 0, errors.New("no such process")
 }
 
+func (m *machine) Command(pid int) (string, error) {
+	switch pid {
+	case 98:
+		return "(kubelet)", nil
+	case 99:
+		return "kubelet", nil
+	}
+	return "", errors.New("no such process")
+}
+
 func (m *machine) FindProcess(command string) (int, error) {
 	if command == "kubelet" && m.noSystemd {
 		return int(m.kubelet.Load()), nil
@@ -61,11 +71,11 @@ func TestKubelet(t *testing.T) {
 		want []timeline.Event
 	}{
 		"kubelet that starts while the agent looks": {
-			want: []timeline.Event{timeline.InitStarted{At: 70 * time.Millisecond}, timeline.KubeletStarted{At: 2 * time.Second}, timeline.KubeletHealthy{At: 9 * time.Second}},
+			want: []timeline.Event{timeline.InitStarted{At: 70 * time.Millisecond}, timeline.KubeletStarted{At: 9 * time.Second}, timeline.KubeletHealthy{At: 9 * time.Second}},
 		},
 		"without systemd it is found in the process table": {
 			noSystemd: true,
-			want:      []timeline.Event{timeline.InitStarted{At: 70 * time.Millisecond}, timeline.KubeletStarted{At: 2 * time.Second}, timeline.KubeletHealthy{At: 9 * time.Second}},
+			want:      []timeline.Event{timeline.InitStarted{At: 70 * time.Millisecond}, timeline.KubeletStarted{At: 9 * time.Second}, timeline.KubeletHealthy{At: 9 * time.Second}},
 		},
 		"health that was there before the agent is no edge": {
 			late: true,
@@ -87,9 +97,11 @@ func TestKubelet(t *testing.T) {
 			if tc.late {
 				m.kubelet.Store(99)
 			} else {
-				// At first there is none, then one that has ended when it is looked at.
+				// At first there is none, then one that has ended when it is looked at, then
+				// one that is not kubelet yet.
 				time.AfterFunc(processPoll/2, func() { m.kubelet.Store(55) })
-				time.AfterFunc(2*processPoll, func() { m.kubelet.Store(99) })
+				time.AfterFunc(2*processPoll, func() { m.kubelet.Store(98) })
+				time.AfterFunc(4*processPoll, func() { m.kubelet.Store(99) })
 			}
 			var got []timeline.Event
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -121,5 +133,36 @@ func TestInitStart(t *testing.T) {
 				t.Errorf("got %v, %v, want %v", got, err, tc.want)
 			}
 		})
+	}
+}
+
+func TestProgramStart(t *testing.T) {
+	at := func(d time.Duration) *time.Duration { return &d }
+	const process = 2 * time.Second
+	cases := map[string]struct {
+		before *time.Duration
+		now    time.Duration
+		want   time.Duration
+	}{
+		"seen to begin between two looks":               {before: at(2010 * time.Millisecond), now: 2020 * time.Millisecond, want: 2020 * time.Millisecond},
+		"there at the first look":                       {now: 9 * time.Second, want: process},
+		"a look that came late, before the process was": {before: at(time.Second), now: 9 * time.Second, want: process},
+		"a look that came late, after it was":           {before: at(2500 * time.Millisecond), now: 9 * time.Second, want: 2500 * time.Millisecond},
+		"ticks that are ahead of the clock":             {before: at(1990 * time.Millisecond), now: 1995 * time.Millisecond, want: process},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := programStart(process, tc.before, tc.now); got != tc.want {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestRunsProgram(t *testing.T) {
+	for command, want := range map[string]bool{"kubelet": true, "sh": true, "(kubelet)": false, "systemd": false, "systemd-executo": false, "sd-executor": false, "": false} {
+		if got := runsProgram(command); got != want {
+			t.Errorf("%q: got %v, want %v", command, got, want)
+		}
 	}
 }

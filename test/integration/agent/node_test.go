@@ -194,6 +194,9 @@ func (n *node) ProcessStart(pid int) (time.Duration, error) {
 	return time.Duration(pid) * time.Millisecond, nil
 }
 
+// Command implements source.Processes.
+func (n *node) Command(int) (string, error) { return "kubelet", nil }
+
 // FindProcess implements source.Processes.
 func (n *node) FindProcess(string) (int, error) { return 0, nil }
 
