@@ -17,12 +17,12 @@ import (
 
 // aggregate returns the status of a policy. problem says why the policy cannot be carried
 // out, nil if it can; now is the time of conditions that change.
-func aggregate(policy *v1alpha1.EdgeRecoveryPolicy, problem error, matched int, followers []follower, now metav1.Time) v1alpha1.EdgeRecoveryPolicyStatus {
+func aggregate(policy *v1alpha1.EdgeRecoveryPolicy, problem error, members membership, now metav1.Time) v1alpha1.EdgeRecoveryPolicyStatus {
 	sum := newSummary(policy)
-	for _, f := range followers {
+	for _, f := range members.followers {
 		sum.add(policy, f)
 	}
-	sum.nodes.Matched = int32(matched)
+	sum.nodes.Matched = int32(members.matched)
 	pools, p95 := poolStatuses(policy, sum.pools)
 
 	status := v1alpha1.EdgeRecoveryPolicyStatus{
@@ -30,12 +30,12 @@ func aggregate(policy *v1alpha1.EdgeRecoveryPolicy, problem error, matched int, 
 		ObservedGeneration: policy.Generation,
 		Nodes:              sum.nodes,
 		P95Milliseconds:    p95,
-		SlowestNodes:       slowestNodes(followers),
+		SlowestNodes:       slowestNodes(members.followers),
 		TopReasons:         topReasons(sum.reasons),
 		MissedResources:    topMissed(sum.missed),
 	}
 	for _, condition := range []metav1.Condition{
-		acceptedCondition(problem, matched, len(followers)),
+		acceptedCondition(problem, members),
 		appliedCondition(problem, sum),
 		restartReadyCondition(sum),
 		targetMetCondition(pools),

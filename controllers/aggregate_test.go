@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,7 +21,7 @@ const (
 
 // sumUp is aggregate for a policy that selects just its followers.
 func sumUp(policy *v1alpha1.EdgeRecoveryPolicy, followers ...follower) v1alpha1.EdgeRecoveryPolicyStatus {
-	return aggregate(policy, nil, len(followers), followers, epoch)
+	return aggregate(policy, nil, membership{matched: len(followers), followers: followers}, epoch)
 }
 
 func TestAggregateCounts(t *testing.T) {
@@ -98,7 +99,7 @@ func TestAggregateConditions(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			status := aggregate(policy, tc.problem, tc.matched, tc.followers, epoch)
+			status := aggregate(policy, tc.problem, membership{matched: tc.matched, followers: tc.followers}, epoch)
 			text := func(kind string) string {
 				c := meta.FindStatusCondition(status.Conditions, kind)
 				if c == nil {
@@ -117,19 +118,39 @@ func TestAggregateConditions(t *testing.T) {
 	}
 }
 
+func TestAcceptedNamesThePoliciesThatWon(t *testing.T) {
+	cases := map[string]struct {
+		taken map[string]int
+		want  string
+	}{
+		"one":                      {map[string]int{"a": 1}, "(a)"},
+		"the one with most first":  {map[string]int{"a": 1, "b": 2, "c": 1}, "(b, a, c)"},
+		"three, and that it is so": {map[string]int{"a": 1, "b": 2, "c": 3, "d": 4, "e": 5}, "(e, d, c, others)"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			for _, followers := range [][]follower{nil, {{}}} {
+				if got := acceptedCondition(nil, membership{matched: 99, followers: followers, taken: tc.taken}).Message; !strings.Contains(got, tc.want) {
+					t.Errorf("message = %q, want it to name %s", got, tc.want)
+				}
+			}
+		})
+	}
+}
+
 func TestAggregateTwiceChangesNothing(t *testing.T) {
 	policy := makePolicy("p").obj()
 	followers := []follower{follow(policy, "a", "x", saying(metav1.ConditionTrue), measuring(took(1, on)))}
-	policy.Status = aggregate(policy, nil, 1, followers, epoch)
+	policy.Status = sumUp(policy, followers...)
 
 	later := metav1.NewTime(epoch.Add(time.Hour))
-	if diff := cmp.Diff(policy.Status, aggregate(policy, nil, 1, followers, later)); diff != "" {
+	if diff := cmp.Diff(policy.Status, aggregate(policy, nil, membership{matched: 1, followers: followers}, later)); diff != "" {
 		t.Error(diff)
 	}
 
 	// What changes gets the time of the change, what does not keeps its own.
 	followers[0].recovery.Status.Conditions[0].Status = metav1.ConditionFalse
-	next := aggregate(policy, nil, 1, followers, later)
+	next := aggregate(policy, nil, membership{matched: 1, followers: followers}, later)
 	for kind, want := range map[string]metav1.Time{"RestartReady": later, "Accepted": epoch, "Applied": epoch, "TargetMet": epoch} {
 		if got := meta.FindStatusCondition(next.Conditions, kind).LastTransitionTime; !got.Equal(&want) {
 			t.Errorf("%s changed at %v, want %v", kind, got, want)

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"rekindle.edge/api/v1alpha1"
 )
 
@@ -56,7 +58,7 @@ func TestAssign(t *testing.T) {
 	}
 }
 
-func TestFollowersOf(t *testing.T) {
+func TestMembersOf(t *testing.T) {
 	policy := makePolicy("p").selecting("x", "y")
 	mine, theirs, fresh, other := makeNode("mine", "x", "y"), makeNode("theirs", "x", "y", "better", "yes"), makeNode("fresh", "x", "y"), makeNode("other")
 	better := makePolicy("better").priority(1).selecting("better", "yes")
@@ -66,12 +68,15 @@ func TestFollowersOf(t *testing.T) {
 
 	nodes := nodeList(mine, theirs, fresh, other, anew)
 	recoveries := []v1alpha1.NodeRecovery{*makeRecovery(policy.obj(), mine), *makeRecovery(policy.obj(), theirs), *old}
-	matched, followers := followersOf(policy.obj(), ranked(policy, better), nodes, recoveries)
-	if matched != 4 {
-		t.Errorf("matched = %d, want 4: mine, theirs, fresh, anew", matched)
+	members := membersOf(policy.obj(), ranked(policy, better), nodes, recoveries)
+	if members.matched != 4 {
+		t.Errorf("matched = %d, want 4: mine, theirs, fresh, anew", members.matched)
+	}
+	if diff := cmp.Diff(map[string]int{"better": 1}, members.taken); diff != "" {
+		t.Errorf("taken: %s", diff)
 	}
 	got := map[string]bool{}
-	for _, f := range followers {
+	for _, f := range members.followers {
 		got[f.node.Name] = f.recovery != nil
 	}
 	want := map[string]bool{"mine": true, "fresh": false, "anew": false}
@@ -83,7 +88,7 @@ func TestFollowersOf(t *testing.T) {
 			t.Errorf("followers = %v, want %v (name: whether it has a NodeRecovery of its own)", got, want)
 		}
 	}
-	if matched, followers := followersOf(policy.obj(), ranked(better), nodes, recoveries); matched != 0 || followers != nil {
-		t.Errorf("a policy that is gone has %d nodes and %d followers, want none", matched, len(followers))
+	if gone := membersOf(policy.obj(), ranked(better), nodes, recoveries); gone.matched != 0 || gone.followers != nil {
+		t.Errorf("a policy that is gone has %d nodes and %d followers, want none", gone.matched, len(gone.followers))
 	}
 }

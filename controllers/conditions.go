@@ -1,7 +1,11 @@
 package controllers
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -11,7 +15,8 @@ import (
 // One pure function a condition; aggregate adds generation and time. Messages carry counts
 // and field names only, so that they change no more often than what they speak of.
 
-func acceptedCondition(problem error, matched, followers int) metav1.Condition {
+func acceptedCondition(problem error, members membership) metav1.Condition {
+	matched, followers := members.matched, len(members.followers)
 	c := metav1.Condition{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionFalse}
 	switch {
 	case problem != nil:
@@ -22,17 +27,28 @@ func acceptedCondition(problem error, matched, followers int) metav1.Condition {
 		c.Message = "No node is selected. Compare the selector, or the pool names and nodePoolLabelKey, with the labels of the nodes."
 	case followers == 0:
 		c.Reason = v1alpha1.ReasonOverridden
-		c.Message = fmt.Sprintf("All %d selected nodes follow a better policy: higher priority, then older, then name.", matched)
+		c.Message = fmt.Sprintf("All selected nodes (%d) follow a better policy (%s): higher priority, then older, then name.", matched, mostNodes(members.taken))
 	case followers < matched:
 		c.Status = metav1.ConditionTrue
 		c.Reason = v1alpha1.ReasonPartlyOverridden
-		c.Message = fmt.Sprintf("%d of %d selected nodes follow a better policy: higher priority, then older, then name.", matched-followers, matched)
+		c.Message = fmt.Sprintf("%d of %d selected nodes follow a better policy (%s): higher priority, then older, then name.", matched-followers, matched, mostNodes(members.taken))
 	default:
 		c.Status = metav1.ConditionTrue
 		c.Reason = v1alpha1.ReasonAccepted
-		c.Message = fmt.Sprintf("%d nodes follow this policy.", followers)
+		c.Message = fmt.Sprintf("Nodes that follow this policy: %d.", followers)
 	}
 	return c
+}
+
+// mostNodes names the three policies that most nodes follow, by name among equals.
+func mostNodes(nodes map[string]int) string {
+	names := slices.SortedFunc(maps.Keys(nodes), func(a, b string) int {
+		return cmp.Or(cmp.Compare(nodes[b], nodes[a]), cmp.Compare(a, b))
+	})
+	if len(names) > 3 {
+		names = append(names[:3], "others")
+	}
+	return strings.Join(names, ", ")
 }
 
 func appliedCondition(problem error, sum *summary) metav1.Condition {
@@ -52,7 +68,7 @@ func appliedCondition(problem error, sum *summary) metav1.Condition {
 	default:
 		c.Status = metav1.ConditionTrue
 		c.Reason = v1alpha1.ReasonAllNodesApplied
-		c.Message = fmt.Sprintf("All %d nodes in reach have taken over this generation; %d are offline.", sum.inReach, sum.nodes.Offline)
+		c.Message = fmt.Sprintf("All nodes in reach (%d) have taken over this generation; %d are offline.", sum.inReach, sum.nodes.Offline)
 	}
 	return c
 }
@@ -65,7 +81,7 @@ func restartReadyCondition(sum *summary) metav1.Condition {
 		c.Message = "No node follows this policy."
 	case sum.inReach == 0:
 		c.Reason = v1alpha1.ReasonNoNodes
-		c.Message = fmt.Sprintf("All %d nodes are offline.", sum.nodes.Offline)
+		c.Message = fmt.Sprintf("All nodes (%d) are offline.", sum.nodes.Offline)
 	case sum.nodes.NotRestartReady > 0:
 		c.Status = metav1.ConditionFalse
 		c.Reason = v1alpha1.ReasonNodesNotReady
@@ -76,7 +92,7 @@ func restartReadyCondition(sum *summary) metav1.Condition {
 	default:
 		c.Status = metav1.ConditionTrue
 		c.Reason = v1alpha1.ReasonAllNodesReady
-		c.Message = fmt.Sprintf("All %d nodes in reach would come back; %d are offline.", sum.inReach, sum.nodes.Offline)
+		c.Message = fmt.Sprintf("All nodes in reach (%d) would come back; %d are offline.", sum.inReach, sum.nodes.Offline)
 	}
 	return c
 }
@@ -100,7 +116,7 @@ func targetMetCondition(pools []v1alpha1.PoolStatus) metav1.Condition {
 	case met > 0:
 		c.Status = metav1.ConditionTrue
 		c.Reason = v1alpha1.ReasonWithinTarget
-		c.Message = fmt.Sprintf("All %d measured pools are within their target.", met)
+		c.Message = fmt.Sprintf("All measured pools (%d) are within their target.", met)
 	default:
 		c.Status = metav1.ConditionUnknown
 		c.Reason = v1alpha1.ReasonNoSamples

@@ -13,16 +13,25 @@ type follower struct {
 	recovery *v1alpha1.NodeRecovery
 }
 
-// followersOf returns the nodes that follow the policy, and the number of nodes that it
-// selects, which includes those that follow a better one.
-func followersOf(policy *v1alpha1.EdgeRecoveryPolicy, ranked []candidate, nodes []corev1.Node, recoveries []v1alpha1.NodeRecovery) (matched int, followers []follower) {
+// membership is how the nodes that a policy selects divide.
+type membership struct {
+	// matched is the number of nodes that the policy selects.
+	matched   int
+	followers []follower
+	// taken counts the nodes that follow another policy, by the name of that one.
+	taken map[string]int
+}
+
+// membersOf returns the nodes that the policy selects; none if it is being deleted.
+func membersOf(policy *v1alpha1.EdgeRecoveryPolicy, ranked []candidate, nodes []corev1.Node, recoveries []v1alpha1.NodeRecovery) membership {
+	members := membership{taken: map[string]int{}}
 	byName := make(map[string]*v1alpha1.NodeRecovery, len(recoveries))
 	for i := range recoveries {
 		byName[recoveries[i].Name] = &recoveries[i]
 	}
 	self := candidateOf(policy, ranked)
 	if self == nil {
-		return 0, nil
+		return members
 	}
 	for i := range nodes {
 		node := &nodes[i]
@@ -37,16 +46,19 @@ func followersOf(policy *v1alpha1.EdgeRecoveryPolicy, ranked []candidate, nodes 
 		if !self.selects(node.Labels, holder) {
 			continue
 		}
-		matched++
-		if assign(ranked, node.Labels, holder) != self {
+		members.matched++
+		if follows := assign(ranked, node.Labels, holder); follows != self {
+			if follows != nil {
+				members.taken[follows.policy.Name]++
+			}
 			continue
 		}
 		if holder != policy.Name {
 			recovery = nil
 		}
-		followers = append(followers, follower{node: node, recovery: recovery})
+		members.followers = append(members.followers, follower{node: node, recovery: recovery})
 	}
-	return matched, followers
+	return members
 }
 
 // candidateOf returns the policy's entry, nil if it is being deleted.

@@ -83,13 +83,13 @@ func (r *policyReconciler) sumUp(ctx context.Context, policy *v1alpha1.EdgeRecov
 		}
 	}
 	ranked := rank(policies.Items)
-	matched, followers := followersOf(policy, ranked, nodes.Items, recoveries.Items)
+	members := membersOf(policy, ranked, nodes.Items, recoveries.Items)
 	var problem error
 	if self := candidateOf(policy, ranked); self != nil {
 		problem = self.problem
 	}
 	now := metav1.NewTime(r.clock.Now().UTC().Truncate(time.Second))
-	return aggregate(policy, problem, matched, followers, now), nil
+	return aggregate(policy, problem, members, now), nil
 }
 
 func (r *policyReconciler) setup(mgr ctrl.Manager) error {

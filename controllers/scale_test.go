@@ -46,16 +46,15 @@ func TestFiveThousandNodes(t *testing.T) {
 			t.Fatalf("node %s is to be written without a change", nodes[i].Name)
 		}
 	}
-	matched, followers := followersOf(&policies[0], all, nodes, recoveries)
-	status := aggregate(&policies[0], nil, matched, followers, epoch)
+	status := aggregate(&policies[0], nil, membersOf(&policies[0], all, nodes, recoveries), epoch)
 	if want := (v1alpha1.NodeCounts{Matched: 5000, Applied: 5000, RestartReady: 4500, Offline: 500}); status.Nodes != want {
 		t.Errorf("nodes = %+v, want %+v", status.Nodes, want)
 	}
 	if len(status.Pools) != 50 || status.Pools[0].Offline.Samples != 200 || status.Pools[0].Online.Samples != 300 {
 		t.Errorf("pools = %d, the first with %+v and %+v", len(status.Pools), status.Pools[0].Offline, status.Pools[0].Online)
 	}
-	if matched, followers := followersOf(&policies[9], all, nodes, recoveries); matched != 5000 || len(followers) != 0 {
-		t.Errorf("the last policy has %d nodes and %d followers, want 5000 and 0", matched, len(followers))
+	if members := membersOf(&policies[9], all, nodes, recoveries); members.matched != 5000 || len(members.followers) != 0 {
+		t.Errorf("the last policy has %d nodes and %d followers, want 5000 and 0", members.matched, len(members.followers))
 	}
 }
 
@@ -69,7 +68,6 @@ func BenchmarkPlanNode(b *testing.B) {
 func BenchmarkPolicyStatusOf5000Nodes(b *testing.B) {
 	policies, nodes, recoveries := fleet()
 	for b.Loop() {
-		matched, followers := followersOf(&policies[0], rank(policies), nodes, recoveries)
-		aggregate(&policies[0], nil, matched, followers, epoch)
+		aggregate(&policies[0], nil, membersOf(&policies[0], rank(policies), nodes, recoveries), epoch)
 	}
 }

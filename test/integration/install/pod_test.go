@@ -1,7 +1,9 @@
 package install
 
 import (
-	"strings"
+	"os"
+	"path/filepath"
+	"regexp"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -47,7 +49,11 @@ var _ = Describe("The manager's pods", func() {
 		container := deployment.Spec.Template.Spec.Containers[0]
 		Expect(container.Resources.Requests).To(And(HaveKey(corev1.ResourceCPU), HaveKey(corev1.ResourceMemory)))
 		Expect(container.SecurityContext.ReadOnlyRootFilesystem).To(HaveValue(BeTrue()))
-		Expect(strings.Contains(container.Image, ":")).To(BeTrue(), "image without a tag: %s", container.Image)
+		makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+		Expect(err).NotTo(HaveOccurred())
+		version := regexp.MustCompile(`(?m)^VERSION\s*\?=\s*(\S+)$`).FindSubmatch(makefile)
+		Expect(version).To(HaveLen(2))
+		Expect(container.Image).To(Equal("rekindle-manager:"+string(version[1])), "the version that the Makefile builds")
 
 		budget := &policyv1.PodDisruptionBudget{}
 		Expect(admin.Get(ctx, client.ObjectKeyFromObject(deployment), budget)).To(Succeed())

@@ -125,7 +125,7 @@ var _ = Describe("The status of a policy", func() {
 		operator.quiet()
 		written := operator.writes()[before:]
 		Expect(written).To(HaveEach("PUT /apis/rekindle.edge/v1alpha1/edgerecoverypolicies/many/status"))
-		Expect(len(written)).To(BeNumerically("<=", 1+int(took/time.Second)+1))
+		Expect(len(written)).To(BeNumerically("<=", 3+int(took/time.Second)))
 	})
 })
 
