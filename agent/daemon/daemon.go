@@ -63,8 +63,7 @@ type Daemon struct {
 	Ready func()
 }
 
-// Run works until ctx ends. It returns an error if it could not write how it ended, or if
-// the store was damaged while it was in use; then it is to be started again.
+// Run works until ctx ends. It returns an error only if it could not write how it ended.
 func (d Daemon) Run(ctx context.Context) error {
 	log := logr.FromContextOrDiscard(ctx)
 	ready := sync.OnceFunc(d.Ready)
@@ -84,10 +83,6 @@ func (d Daemon) Run(ctx context.Context) error {
 			}
 		}
 		loop, err = d.begin(log, store, bootID)
-		if errors.Is(err, snapshot.ErrDamaged) {
-			store = nil
-			err = errors.Join(err, snapshot.Discard(d.Config.StateDir))
-		}
 		return err
 	})
 	if !ok {
@@ -108,14 +103,9 @@ func (d Daemon) Run(ctx context.Context) error {
 		// Kubelet and the runtime are watched while there is something to time.
 		running.Go(func() { d.runNodeSources(sources, loop) })
 	}
-	err := loop.run(ctx)
+	loop.run(ctx)
 	stopSources()
 	running.Wait()
-	if errors.Is(err, snapshot.ErrDamaged) {
-		// Not closed: a database that has faulted may hold its locks for ever. The next
-		// start, a second from now, begins a new store.
-		return errors.Join(err, snapshot.Discard(d.Config.StateDir))
-	}
 	return errors.Join(d.stop(ctx, loop, bootID), store.Close())
 }
 
@@ -166,9 +156,7 @@ func (d Daemon) begin(log logr.Logger, store *snapshot.Store, bootID string) (*l
 	} else {
 		log.Info("Measuring this boot", "expectedPods", len(start.open.Expected), "notReadyBefore", start.open.NotReadyBefore, "targetSeconds", start.open.TargetSeconds)
 	}
-	if err := l.adoptStart(start, boot.Mark{BootID: bootID}); err != nil {
-		return nil, err
-	}
+	l.adoptStart(start, boot.Mark{BootID: bootID})
 	return l, nil
 }
 

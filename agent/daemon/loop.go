@@ -75,20 +75,21 @@ func newLoop(log logr.Logger, machine Machine, store *snapshot.Store, contents s
 }
 
 // adoptStart makes the start durable. The mark comes last: until it names this boot, a
-// restart of the agent decides the same again.
-func (l *loop) adoptStart(s start, mark boot.Mark) error {
+// restart of the agent decides the same again. A disk that takes no writes does not keep
+// the agent from beginning: the store holds the changes and writes them together later.
+func (l *loop) adoptStart(s start, mark boot.Mark) {
+	var err error
 	if s.interrupted != nil {
-		if err := l.keep(*s.interrupted); err != nil {
-			return err
-		}
+		err = l.keep(*s.interrupted)
 	}
 	if s.open != nil {
 		l.tracker = timeline.NewTracker(*s.open)
-		if err := l.store.PutOpen(*s.open); err != nil {
-			return err
-		}
+		err = errors.Join(err, l.store.PutOpen(*s.open))
 	}
-	return l.store.PutMark(mark)
+	if err := errors.Join(err, l.store.PutMark(mark)); err != nil {
+		l.log.Error(err, "Start of this boot is not on the disk yet")
+		l.failing = true
+	}
 }
 
 // emit hands an event to the loop.
@@ -112,45 +113,34 @@ func (l *loop) adoptSpec(ctx context.Context, spec *snapshot.Spec) error {
 	return <-request.err
 }
 
-// run works until ctx ends, or the store turns out to be damaged.
-func (l *loop) run(ctx context.Context) error {
+// run works until ctx ends.
+func (l *loop) run(ctx context.Context) {
 	defer close(l.done)
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case event := <-l.events:
 			l.observe(event)
 			// A burst is taken as a whole, and stored once.
 			for len(l.events) > 0 {
 				l.observe(<-l.events)
 			}
-			if err := l.attempt(l.settle(), false); err != nil {
-				return err
-			}
+			l.attempt(l.settle(), false)
 		case request := <-l.specs:
-			err := l.takeSpec(request.spec)
-			request.err <- err
-			if errors.Is(err, snapshot.ErrDamaged) {
-				return err
-			}
+			request.err <- l.takeSpec(request.spec)
 		case <-ticker.C:
-			if err := l.attempt(errors.Join(l.settle(), l.flush(ctx)), true); err != nil {
-				return err
-			}
+			l.attempt(errors.Join(l.settle(), l.flush(ctx)), true)
 		}
 	}
 }
 
 // attempt tells the first of a row of failures. What failed is tried again with the tick;
-// when everything that is to be written was, the row is over. Damage does not go away, and
-// after a fault within the database it may not be used any more: that is returned.
-func (l *loop) attempt(err error, everything bool) error {
+// when everything that is to be written was, the row is over.
+func (l *loop) attempt(err error, everything bool) {
 	switch {
-	case errors.Is(err, snapshot.ErrDamaged):
-		return err
 	case err != nil && !l.failing:
 		l.log.Error(err, "Store cannot be written, trying again")
 		l.failing = true
@@ -158,7 +148,6 @@ func (l *loop) attempt(err error, everything bool) error {
 		l.log.Info("Store can be written again")
 		l.failing = false
 	}
-	return nil
 }
 
 func (l *loop) observe(event timeline.Event) {

@@ -1,47 +1,40 @@
-// Package snapshot is the agent's durable store: one bbolt file, and beside it the sign of
-// life, which is the only thing that is written while nothing happens.
-//
-// Layout, version 1: bucket "meta" with the version; bucket "state" with the mark, the
-// applied spec, the open record and whether a pod list was ever seen; bucket "pods" with
-// the pods last seen, by key; bucket "recoveries" with the closed records in the order of
-// their closing. Every value is JSON behind its checksum. A call that writes returns after
-// fsync.
+// Package snapshot is the agent's durable store: boot records, the applied spec, the pods
+// last seen, and the part of the API that the node needs to start without the API server.
+// All of it is in memory and in one bbolt file; beside it the sign of life, which is the
+// only thing that is written while nothing happens.
 package snapshot
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
 
-	bolt "go.etcd.io/bbolt"
+	"github.com/go-logr/logr"
 
 	"rekindle.edge/agent/boot"
+	"rekindle.edge/agent/snapshot/durable"
 	"rekindle.edge/agent/timeline"
 	"rekindle.edge/api/v1alpha1"
 )
 
+// Buckets of the records. Values are JSON.
 const (
-	fileName = "rekindle.db"
-	// version of the layout. A store of another version is not touched.
-	version = 1
-	// keptRecoveries bounds the closed records.
-	keptRecoveries = 20
+	bucketState      = "state"
+	bucketPods       = "pods"
+	bucketRecoveries = "recoveries"
+
+	keyMark   = "mark"
+	keySpec   = "spec"
+	keyOpen   = "open"
+	keyListed = "listed"
 )
 
-var (
-	bucketMeta       = []byte("meta")
-	bucketState      = []byte("state")
-	bucketPods       = []byte("pods")
-	bucketRecoveries = []byte("recoveries")
-
-	keyVersion = []byte("version")
-	keyMark    = []byte("mark")
-	keySpec    = []byte("spec")
-	keyOpen    = []byte("open")
-	keyListed  = []byte("listed")
-)
+// keptRecoveries bounds the closed records.
+const keptRecoveries = 20
 
 // Spec is the node's part of its policy as the agent last took it over.
 type Spec struct {
@@ -65,199 +58,181 @@ type Contents struct {
 	Recoveries []v1alpha1.Recovery
 }
 
-// Store is the open file. Its methods are safe for concurrent use.
+// Store is the open store. Its methods are safe for concurrent use. A call that writes
+// returns after fsync; an error says that the disk does not take the change for now, which
+// then holds in memory and is written later.
 type Store struct {
-	db *bolt.DB
+	durable *durable.Map
+	objects *Objects
+	// records is held while closed records are exchanged.
+	records sync.Mutex
 }
 
-// Close closes the file.
-func (s *Store) Close() error { return s.db.Close() }
+// Open opens the store in dir and makes what is missing. A damaged file is moved aside. An
+// error may go away: another process holds the file, or it cannot be read.
+func Open(dir string, log logr.Logger) (*Store, error) {
+	m, err := durable.Open(dir, log)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := openObjects(m, log)
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return &Store{durable: m, objects: objects}, nil
+}
 
-// Load reads everything.
+// Close writes what is left and closes the file.
+func (s *Store) Close() error {
+	s.objects.close()
+	return s.durable.Close()
+}
+
+// Objects is the API's part of the store.
+func (s *Store) Objects() *Objects { return s.objects }
+
+// Problem says why changes do not reach the disk; nil: they do.
+func (s *Store) Problem() error { return s.durable.Problem() }
+
+// Load is all records.
 func (s *Store) Load() (Contents, error) {
 	contents := Contents{Pods: map[string]timeline.LastSeen{}}
-	err := s.view(func(tx *bolt.Tx) error {
-		state := tx.Bucket(bucketState)
-		for _, entry := range []struct {
-			key    []byte
-			decode func([]byte) error
-		}{
-			{keyMark, into(&contents.Mark)},
-			{keySpec, into(&contents.Spec)},
-			{keyOpen, into(&contents.Open)},
-			{keyListed, into(&contents.Listed)},
-		} {
-			if value := state.Get(entry.key); value != nil {
-				if err := entry.decode(value); err != nil {
-					return fmt.Errorf("%s: %w", entry.key, err)
-				}
+	for key, into := range map[string]any{
+		keyMark: &contents.Mark, keySpec: &contents.Spec, keyOpen: &contents.Open, keyListed: &contents.Listed,
+	} {
+		if value := s.durable.Get(bucketState, key); value != nil {
+			if err := json.Unmarshal(value, into); err != nil {
+				return contents, fmt.Errorf("%s: %w", key, err)
 			}
 		}
-		err := tx.Bucket(bucketPods).ForEach(func(key, value []byte) error {
-			var pod timeline.LastSeen
-			if err := open(value, &pod); err != nil {
-				return fmt.Errorf("pod %s: %w", key, err)
-			}
-			contents.Pods[string(key)] = pod
-			return nil
-		})
-		if err != nil {
-			return err
+	}
+	err := s.durable.Each(bucketPods, func(key string, value []byte) error {
+		var pod timeline.LastSeen
+		if err := json.Unmarshal(value, &pod); err != nil {
+			return fmt.Errorf("pod %s: %w", key, err)
 		}
-		cursor := tx.Bucket(bucketRecoveries).Cursor()
-		for key, value := cursor.Last(); key != nil; key, value = cursor.Prev() {
-			var record v1alpha1.Recovery
-			if err := open(value, &record); err != nil {
-				return fmt.Errorf("recovery: %w", err)
-			}
-			contents.Recoveries = append(contents.Recoveries, record)
-		}
+		contents.Pods[key] = pod
 		return nil
 	})
+	if err != nil {
+		return contents, err
+	}
+	closed, err := s.closed()
+	for _, entry := range slices.Backward(closed) {
+		contents.Recoveries = append(contents.Recoveries, entry.record)
+	}
 	return contents, err
 }
 
 // PutMark keeps which boot this is, and how the agent was stopped in it.
-func (s *Store) PutMark(mark boot.Mark) error {
-	return s.update(func(tx *bolt.Tx) error { return put(tx, keyMark, mark) })
-}
+func (s *Store) PutMark(mark boot.Mark) error { return s.put(keyMark, mark) }
 
 // PutSpec keeps the applied spec; nil removes it.
 func (s *Store) PutSpec(spec *Spec) error {
-	return s.update(func(tx *bolt.Tx) error {
-		if spec == nil {
-			return tx.Bucket(bucketState).Delete(keySpec)
-		}
-		return put(tx, keySpec, spec)
-	})
+	if spec == nil {
+		return s.durable.Write(durable.Now, durable.Change{Record: durable.Record{Bucket: bucketState, Key: keySpec}})
+	}
+	return s.put(keySpec, spec)
 }
 
 // PutPods keeps pods that have changed since they were last written, and drops those that
 // are gone.
 func (s *Store) PutPods(changed map[string]timeline.LastSeen, gone []string) error {
-	return s.update(func(tx *bolt.Tx) error {
-		pods := tx.Bucket(bucketPods)
-		for key, pod := range changed {
-			value, err := seal(pod)
-			if err != nil {
-				return err
-			}
-			if err := pods.Put([]byte(key), value); err != nil {
-				return err
-			}
-		}
-		for _, key := range gone {
-			if err := pods.Delete([]byte(key)); err != nil {
-				return err
-			}
-		}
-		return put(tx, keyListed, true)
-	})
-}
-
-// PutOpen keeps the open record as it stands.
-func (s *Store) PutOpen(state timeline.State) error {
-	return s.update(func(tx *bolt.Tx) error { return put(tx, keyOpen, state) })
-}
-
-// CloseRecord keeps a closed record in place of the open one, in one transaction: a power
-// cut leaves one or the other. A record of the same boot is replaced.
-func (s *Store) CloseRecord(record v1alpha1.Recovery) error {
-	return s.update(func(tx *bolt.Tx) error {
-		bucket := tx.Bucket(bucketRecoveries)
-		var keys [][]byte
-		cursor := bucket.Cursor()
-		for key, value := cursor.First(); key != nil; key, value = cursor.Next() {
-			var old v1alpha1.Recovery
-			if err := open(value, &old); err != nil {
-				return fmt.Errorf("recovery: %w", err)
-			}
-			if old.BootID == record.BootID {
-				if err := cursor.Delete(); err != nil {
-					return err
-				}
-				continue
-			}
-			keys = append(keys, append([]byte(nil), key...))
-		}
-		for ; len(keys) >= keptRecoveries; keys = keys[1:] {
-			if err := bucket.Delete(keys[0]); err != nil {
-				return err
-			}
-		}
-		number, err := bucket.NextSequence()
-		if err != nil {
-			return err
-		}
-		value, err := seal(record)
-		if err != nil {
-			return err
-		}
-		if err := bucket.Put(binary.BigEndian.AppendUint64(nil, number), value); err != nil {
-			return err
-		}
-		return tx.Bucket(bucketState).Delete(keyOpen)
-	})
-}
-
-func (s *Store) view(f func(*bolt.Tx) error) error {
-	return guard(func() error { return s.db.View(f) })
-}
-
-func (s *Store) update(f func(*bolt.Tx) error) error {
-	return guard(func() error { return s.db.Update(f) })
-}
-
-func put(tx *bolt.Tx, key []byte, v any) error {
-	value, err := seal(v)
+	listed, err := change(bucketState, keyListed, true)
 	if err != nil {
 		return err
 	}
-	return tx.Bucket(bucketState).Put(key, value)
-}
-
-func into[T any](v *T) func([]byte) error {
-	return func(value []byte) error { return open(value, v) }
-}
-
-// initialise makes the buckets of a new file and checks the version of an old one.
-func initialise(db *bolt.DB) error {
-	return db.Update(func(tx *bolt.Tx) error {
-		if meta := tx.Bucket(bucketMeta); meta != nil {
-			var found int
-			if err := open(meta.Get(keyVersion), &found); err != nil {
-				return fmt.Errorf("version: %w", err)
-			}
-			if found != version {
-				return fmt.Errorf("%w: the file has version %d, this agent knows version %d", errVersion, found, version)
-			}
-			return nil
-		}
-		for _, name := range [][]byte{bucketMeta, bucketState, bucketPods, bucketRecoveries} {
-			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
-				return err
-			}
-		}
-		value, err := seal(version)
+	changes := []durable.Change{listed}
+	for key, pod := range changed {
+		c, err := change(bucketPods, key, pod)
 		if err != nil {
 			return err
 		}
-		return tx.Bucket(bucketMeta).Put(keyVersion, value)
+		changes = append(changes, c)
+	}
+	for _, key := range gone {
+		changes = append(changes, durable.Change{Record: durable.Record{Bucket: bucketPods, Key: key}})
+	}
+	return s.durable.Write(durable.Now, changes...)
+}
+
+// PutOpen keeps the open record as it stands.
+func (s *Store) PutOpen(state timeline.State) error { return s.put(keyOpen, state) }
+
+// CloseRecord keeps a closed record in place of the open one: a power cut leaves one or the
+// other. A record of the same boot is replaced.
+func (s *Store) CloseRecord(record v1alpha1.Recovery) error {
+	s.records.Lock()
+	defer s.records.Unlock()
+	closed, err := s.closed()
+	if err != nil {
+		return err
+	}
+	number := uint64(1)
+	if len(closed) > 0 {
+		number = closed[len(closed)-1].number() + 1
+	}
+	added, err := change(bucketRecoveries, recoveryKey(number), record)
+	if err != nil {
+		return err
+	}
+	changes := []durable.Change{added, {Record: durable.Record{Bucket: bucketState, Key: keyOpen}}}
+	var kept []closedRecord
+	for _, old := range closed {
+		if old.record.BootID != record.BootID {
+			kept = append(kept, old)
+		}
+	}
+	kept = kept[max(0, len(kept)+1-keptRecoveries):]
+	for _, old := range closed {
+		if !slices.ContainsFunc(kept, func(k closedRecord) bool { return k.key == old.key }) {
+			changes = append(changes, durable.Change{Record: durable.Record{Bucket: bucketRecoveries, Key: old.key}})
+		}
+	}
+	return s.durable.Write(durable.Now, changes...)
+}
+
+type closedRecord struct {
+	key    string
+	record v1alpha1.Recovery
+}
+
+func recoveryKey(number uint64) string { return string(binary.BigEndian.AppendUint64(nil, number)) }
+
+func (c closedRecord) number() uint64 {
+	if len(c.key) != 8 {
+		return 0
+	}
+	return binary.BigEndian.Uint64([]byte(c.key))
+}
+
+// closed are the closed records, oldest first.
+func (s *Store) closed() ([]closedRecord, error) {
+	var records []closedRecord
+	err := s.durable.Each(bucketRecoveries, func(key string, value []byte) error {
+		entry := closedRecord{key: key}
+		if err := json.Unmarshal(value, &entry.record); err != nil {
+			return fmt.Errorf("recovery: %w", err)
+		}
+		records = append(records, entry)
+		return nil
 	})
+	slices.SortFunc(records, func(a, b closedRecord) int { return strings.Compare(a.key, b.key) })
+	return records, err
 }
 
-// errVersion: the file is sound, but of another agent.
-var errVersion = errors.New("the store was written by another version of the agent")
-
-func ensureDir(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("state directory: %w", err)
+func (s *Store) put(key string, v any) error {
+	c, err := change(bucketState, key, v)
+	if err != nil {
+		return err
 	}
-	// The directory may have been made by a package or by hand.
-	if err := os.Chmod(dir, 0o700); err != nil {
-		return fmt.Errorf("state directory: %w", err)
-	}
-	return nil
+	return s.durable.Write(durable.Now, c)
 }
 
-func dbPath(dir string) string { return filepath.Join(dir, fileName) }
+func change(bucket, key string, v any) (durable.Change, error) {
+	value, err := json.Marshal(v)
+	if err != nil {
+		return durable.Change{}, fmt.Errorf("encoding a %T: %w", v, err)
+	}
+	return durable.Change{Record: durable.Record{Bucket: bucket, Key: key}, Value: value}, nil
+}

@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -10,10 +9,10 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
-	bolt "go.etcd.io/bbolt"
 	"k8s.io/utils/ptr"
 
 	"rekindle.edge/agent/boot"
+	"rekindle.edge/agent/snapshot/durable"
 	"rekindle.edge/agent/timeline"
 	"rekindle.edge/api/v1alpha1"
 )
@@ -75,7 +74,7 @@ func TestWhatIsStoredIsThereAfterAReopen(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("contents (-want +got):\n%s", diff)
 	}
-	for name, want := range map[string]os.FileMode{dir: 0o700, dbPath(dir): 0o600} {
+	for name, want := range map[string]os.FileMode{dir: 0o700, filepath.Join(dir, durable.FileName): 0o600} {
 		info, err := os.Stat(name)
 		must(t, err)
 		if got := info.Mode().Perm(); got != want {
@@ -102,98 +101,6 @@ func TestClosingARecord(t *testing.T) {
 	}
 }
 
-func TestADamagedStoreIsMovedAside(t *testing.T) {
-	overwrite := func(offset int64, data string) func(*testing.T, string) {
-		return func(t *testing.T, path string) {
-			file, err := os.OpenFile(path, os.O_WRONLY, 0)
-			must(t, err)
-			defer file.Close()
-			_, err = file.WriteAt([]byte(data), offset)
-			must(t, err)
-		}
-	}
-	cases := map[string]func(*testing.T, string){
-		"no database at all":   func(t *testing.T, path string) { must(t, os.WriteFile(path, []byte("scrap"), 0o600)) },
-		"both meta pages gone": overwrite(0, string(make([]byte, 2*os.Getpagesize()))),
-		"pages gone": func(t *testing.T, path string) {
-			info, err := os.Stat(path)
-			must(t, err)
-			overwrite(int64(2*os.Getpagesize()), string(make([]byte, int(info.Size())-2*os.Getpagesize())))(t, path)
-		},
-		"cut short": func(t *testing.T, path string) { must(t, os.Truncate(path, int64(2*os.Getpagesize()+10))) },
-		"a value changed": func(t *testing.T, path string) {
-			db, err := bolt.Open(path, 0o600, nil)
-			must(t, err)
-			must(t, db.Update(func(tx *bolt.Tx) error {
-				value := append([]byte(nil), tx.Bucket(bucketPods).Get([]byte("a"))...)
-				value[len(value)-1] ^= 1
-				return tx.Bucket(bucketPods).Put([]byte("a"), value)
-			}))
-			must(t, db.Close())
-		},
-	}
-	for name, damage := range cases {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			store := mustOpen(t, dir)
-			fill(t, store)
-			must(t, store.Close())
-			damage(t, dbPath(dir))
-			store = mustOpen(t, dir)
-			got, err := store.Load()
-			must(t, err)
-			if diff := cmp.Diff(Contents{Pods: map[string]timeline.LastSeen{}}, got); diff != "" {
-				t.Errorf("contents of the new store (-want +got):\n%s", diff)
-			}
-			fill(t, store)
-			if _, err := os.Stat(dbPath(dir) + damagedMark + "1"); err != nil {
-				t.Errorf("the damaged file is not kept: %v", err)
-			}
-		})
-	}
-}
-
-func TestDamagedFilesAreBounded(t *testing.T) {
-	dir := t.TempDir()
-	for range keptDamaged + 9 {
-		must(t, os.WriteFile(dbPath(dir), []byte("scrap"), 0o600))
-		store := mustOpen(t, dir)
-		must(t, store.Close())
-	}
-	got, err := filepath.Glob(dbPath(dir) + damagedMark + "*")
-	must(t, err)
-	want := []string{dbPath(dir) + damagedMark + "10", dbPath(dir) + damagedMark + "11", dbPath(dir) + damagedMark + "12"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("kept files (-want +got):\n%s", diff)
-	}
-}
-
-func TestWhatIsNoDamageIsLeftAlone(t *testing.T) {
-	t.Run("a store that another process holds", func(t *testing.T) {
-		dir := t.TempDir()
-		mustOpen(t, dir)
-		if _, err := Open(dir, logr.Discard()); err == nil || errors.Is(err, ErrDamaged) {
-			t.Errorf("got error %v, want one that is no damage", err)
-		}
-	})
-	t.Run("a store of a later version", func(t *testing.T) {
-		dir := t.TempDir()
-		store := mustOpen(t, dir)
-		must(t, store.update(func(tx *bolt.Tx) error {
-			value, err := seal(version + 1)
-			must(t, err)
-			return tx.Bucket(bucketMeta).Put(keyVersion, value)
-		}))
-		must(t, store.Close())
-		if _, err := Open(dir, logr.Discard()); !errors.Is(err, errVersion) {
-			t.Errorf("got error %v, want %v", err, errVersion)
-		}
-		if _, err := os.Stat(dbPath(dir)); err != nil {
-			t.Errorf("the file is not where it was: %v", err)
-		}
-	})
-}
-
 func TestSignOfLife(t *testing.T) {
 	dir := t.TempDir()
 	got, err := LastAlive(dir)
@@ -212,18 +119,4 @@ func TestSignOfLife(t *testing.T) {
 	if got, err := LastAlive(dir); got != nil || err == nil {
 		t.Errorf("a torn write: got %v, %v, want an error", got, err)
 	}
-}
-
-func TestAFaultWhileInUseIsAnError(t *testing.T) {
-	dir := t.TempDir()
-	store, err := Open(dir, logr.Discard())
-	must(t, err)
-	fill(t, store)
-	// Not closed: what is left of it may hold its locks.
-	must(t, os.Truncate(dbPath(dir), 0))
-	if _, err := store.Load(); !errors.Is(err, ErrDamaged) {
-		t.Errorf("got error %v, want %v", err, ErrDamaged)
-	}
-	must(t, Discard(dir))
-	fill(t, mustOpen(t, dir))
 }

@@ -1,0 +1,174 @@
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sys/unix"
+)
+
+// newMark ends the name of a file that is not complete yet.
+const newMark = ".new"
+
+// Open loads the file in dir. A damaged file is moved aside and a new one begun. An error
+// is of the kind that may go away, and nothing was loaded. If the content is loaded but
+// cannot be written, because the disk is full or read-only or the file is of a newer agent,
+// that is the map's problem and no error.
+func Open(dir string, log logr.Logger) (*Map, error) {
+	m := &Map{dir: dir, log: log, records: map[Record][]byte{}, dirty: map[Record]bool{}}
+	if err := ensureDir(dir); err != nil && !cannotWrite(err) {
+		return nil, err
+	}
+	err := m.load()
+	switch {
+	case errors.Is(err, ErrDamaged):
+		log.Error(err, "Store is damaged, beginning a new one", "path", m.path())
+		m.damaged = true
+	case isNewer(err):
+		log.Error(err, "Store is of a newer agent, going on in memory", "path", m.path())
+		m.newer, m.problem = err, err
+		return m, nil
+	case err != nil:
+		return nil, fmt.Errorf("opening %s: %w", m.path(), err)
+	}
+	// What cannot be written now is tried again later.
+	_ = m.Write(Now)
+	return m, nil
+}
+
+// load reads the file. It stays open if it can be written as it is.
+func (m *Map) load() error {
+	info, err := os.Stat(m.path())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.Size() == 0:
+		return fmt.Errorf("%w: it is empty", ErrDamaged)
+	}
+	return guard(func() error {
+		readOnly := false
+		db, err := openDB(m.path(), readOnly)
+		if cannotWrite(err) {
+			readOnly = true
+			db, err = openDB(m.path(), readOnly)
+		}
+		if err != nil {
+			return err
+		}
+		records, found, err := load(db)
+		if err != nil {
+			return errors.Join(err, guard(db.Close))
+		}
+		m.records = records
+		if readOnly || found != version {
+			return db.Close()
+		}
+		m.file = &file{db}
+		return nil
+	})
+}
+
+// attach makes m.file, if there is none, of what is in memory: a new file takes the place
+// of the old one in one rename. m.committing is held.
+func (m *Map) attach() error {
+	if m.newer != nil || m.file != nil {
+		return m.newer
+	}
+	if err := ensureDir(m.dir); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	records := maps.Clone(m.records)
+	m.mu.Unlock()
+	temporary := m.path() + newMark
+	f, err := create(temporary, records)
+	if err != nil {
+		return err
+	}
+	if m.damaged {
+		kept, err := keepDamaged(m.path())
+		if err != nil {
+			m.log.Error(err, "Damaged store cannot be kept for inspection")
+		} else {
+			m.log.Info("Damaged store is kept for inspection", "path", kept)
+		}
+	}
+	if err := os.Rename(temporary, m.path()); err != nil {
+		return errors.Join(err, f.close(), os.Remove(temporary))
+	}
+	if err := syncDir(m.dir); err != nil {
+		return errors.Join(err, f.close())
+	}
+	m.file, m.damaged = f, false
+	return nil
+}
+
+// create makes a complete file, or none.
+func create(path string, records map[Record][]byte) (*file, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	db, err := openDB(path, false)
+	if err != nil {
+		return nil, errors.Join(err, removeIfThere(path))
+	}
+	f := &file{db}
+	if err := f.begin(records); err != nil {
+		return nil, errors.Join(err, f.close(), removeIfThere(path))
+	}
+	return f, nil
+}
+
+func removeIfThere(path string) error {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// cannotWrite says whether an error means that the disk takes no writes.
+func cannotWrite(err error) bool {
+	for _, number := range []error{unix.EROFS, unix.EACCES, unix.EPERM} {
+		if errors.Is(err, number) {
+			return true
+		}
+	}
+	return isFull(err)
+}
+
+// isFull says whether an error means that there is no space; the file is sound then.
+func isFull(err error) bool {
+	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.EFBIG)
+}
+
+func ensureDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("state directory: %w", err)
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return fmt.Errorf("state directory: %w", err)
+	}
+	if info.Mode().Perm() == 0o700 {
+		return nil
+	}
+	// The directory may have been made by a package or by hand.
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return fmt.Errorf("state directory: %w", err)
+	}
+	return nil
+}
+
+func syncDir(dir string) error {
+	file, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Sync(), file.Close())
+}
