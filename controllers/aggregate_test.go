@@ -174,6 +174,7 @@ func TestAggregatePools(t *testing.T) {
 		}
 		return &v1alpha1.RecoveryStats{Samples: samples, P50Milliseconds: p(), P90Milliseconds: p(), P95Milliseconds: p(), MaxMilliseconds: p()}
 	}
+	zeroes := recoveryStats([]int64{0})
 	policy := makePolicy("p").pools(v1alpha1.NodePool{Name: "a", Target: &v1alpha1.RecoveryTarget{RecoverySeconds: 5}}, v1alpha1.NodePool{Name: "b"}).obj()
 	selecting := makePolicy("p").obj()
 
@@ -205,6 +206,12 @@ func TestAggregatePools(t *testing.T) {
 				{Name: "a", TargetSeconds: 5, Nodes: 1, Offline: classes(1, 0), Online: classes(1, 1000), TargetMet: "False"},
 				{Name: "b", TargetSeconds: 30, Nodes: 1, Online: classes(1, 1000), TargetMet: "True"},
 			}, nil},
+		"a recovery of no time at all is a figure": {policy,
+			[]follower{follow(policy, "1", "a", measuring(took(0, on)))},
+			[]v1alpha1.PoolStatus{
+				{Name: "a", TargetSeconds: 5, Nodes: 1, Online: zeroes, TargetMet: "True"},
+				{Name: "b", TargetSeconds: 30, TargetMet: "Unknown"},
+			}, ptr.To[int64](0)},
 		"a record that is still being measured is no sample": {policy,
 			[]follower{follow(policy, "1", "a", measuring(running(), took(1000, off)))},
 			[]v1alpha1.PoolStatus{

@@ -3,10 +3,12 @@ package controllers
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -86,9 +88,13 @@ func (*collector) Describe(descs chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(out chan<- prometheus.Metric) {
+	// Until the cache is filled the list fails, or waits. The other metrics are wanted then
+	// more than ever; an error here would hide them all.
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
 	var policies v1alpha1.EdgeRecoveryPolicyList
-	if err := c.reader.List(context.Background(), &policies, client.UnsafeDisableDeepCopy); err != nil {
-		out <- prometheus.NewInvalidMetric(policyNodes, err)
+	if err := c.reader.List(ctx, &policies, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.Log.V(4).Info("No metrics of policies", "reason", err.Error())
 		return
 	}
 	for i := range policies.Items {

@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -10,7 +11,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"rekindle.edge/api/v1alpha1"
 )
@@ -26,7 +29,11 @@ func scrape(t *testing.T, policies ...*policyBuilder) string {
 	for _, p := range policies {
 		builder.WithObjects(p.obj())
 	}
-	reader := builder.Build()
+	return scrapeReader(t, builder.Build())
+}
+
+func scrapeReader(t *testing.T, reader client.Reader) string {
+	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
 	for range 2 { // a second manager in the process is no error
 		if err := registerMetrics(registry, reader); err != nil {
@@ -73,6 +80,19 @@ func TestMetricsFollowTheStatus(t *testing.T) {
 		if strings.Contains(got, absent) {
 			t.Errorf("there is a %s", absent)
 		}
+	}
+}
+
+func TestMetricsOfAnEmptyCacheHideNoOthers(t *testing.T) {
+	countWrite("apply", nil)
+	got := scrapeReader(t, interceptor.NewClient(fake.NewFakeClient(), interceptor.Funcs{
+		List: func(ctx context.Context, _ client.WithWatch, _ client.ObjectList, _ ...client.ListOption) error {
+			<-ctx.Done() // as the cache does until it is filled
+			return ctx.Err()
+		},
+	}))
+	if !strings.Contains(got, "rekindle_writes_total") || strings.Contains(got, "rekindle_policy_nodes") {
+		t.Errorf("metrics:\n%s", got)
 	}
 }
 

@@ -15,7 +15,7 @@ const maxPools = 64
 // slowest: nil if nothing was measured, or if one falls on an incomplete recovery.
 func poolStatuses(policy *v1alpha1.EdgeRecoveryPolicy, pools map[string]*poolSummary) ([]v1alpha1.PoolStatus, *int64) {
 	statuses := make([]v1alpha1.PoolStatus, 0, len(pools))
-	var slowest int64
+	slowest := int64(-1)
 	for _, name := range slices.Sorted(maps.Keys(pools)) {
 		pool := pools[name]
 		status := v1alpha1.PoolStatus{
@@ -36,7 +36,7 @@ func poolStatuses(policy *v1alpha1.EdgeRecoveryPolicy, pools map[string]*poolSum
 		}
 		statuses = append(statuses, status)
 	}
-	if slowest == 0 {
+	if slowest < 0 {
 		return statuses, nil
 	}
 	return statuses, complete(slowest)
