@@ -42,6 +42,7 @@ type Server struct {
 	upstream *upstream
 	proxy    *httputil.ReverseProxy
 	requests *request.RequestInfoFactory
+	local    Local
 }
 
 // New makes a local API that serves with the PKI and passes requests on as the identity
@@ -61,8 +62,10 @@ func New(log logr.Logger, pki PKI, identity *IdentitySource) *Server {
 		Rewrite:       s.rewrite,
 		Transport:     s,
 		FlushInterval: -1, // each event of a watch at once
-		ErrorHandler:  s.failed,
-		ErrorLog:      connectionLog(s.log),
+		// A server that has no better answer than 5xx is no better than none.
+		ModifyResponse: refuseWorthless,
+		ErrorHandler:   s.failed,
+		ErrorLog:       connectionLog(s.log),
 	}
 	return s
 }
@@ -153,11 +156,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeStatus(w, refused)
 	case refused != nil:
 		writeStatus(w, unavailable(refused))
-	case state == CutOff:
-		writeStatus(w, unavailable(reason))
 	default:
 		ctx := request.WithRequestInfo(context.WithValue(r.Context(), callerKey{}, c), info)
-		s.pass(w, r.WithContext(ctx))
+		r = r.WithContext(ctx)
+		switch {
+		case s.local != nil && s.local.Serve(w, r, info, callerOf(r, c)):
+		case state == CutOff:
+			writeStatus(w, unavailable(reason))
+		default:
+			s.pass(w, r)
+		}
 	}
 }
 
@@ -191,12 +199,19 @@ func (s *Server) rewrite(r *httputil.ProxyRequest) {
 // RoundTrip sends what the proxy has rewritten.
 func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
 	c, _ := r.Context().Value(callerKey{}).(caller)
+	if a := attemptOf(r); a != nil {
+		return a.send(r, c, s.upstream)
+	}
 	return s.upstream.send(r, c)
 }
 
 func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
 		return // the caller has gone
+	}
+	if a := attemptOf(r); a != nil {
+		a.err = err
+		return
 	}
 	s.log.V(4).Info("Request failed", "method", r.Method, "path", r.URL.Path, "reason", err.Error())
 	writeStatus(w, unavailable(err))

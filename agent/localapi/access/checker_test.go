@@ -1,0 +1,254 @@
+package access
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"rekindle.edge/agent/localapi/answer"
+)
+
+const issuer = "https://kubernetes.default.svc"
+
+// disk is a Store.
+type disk map[string][]byte
+
+func (d disk) Remember(_, key string, value []byte) {
+	if value == nil {
+		delete(d, key)
+		return
+	}
+	d[key] = value
+}
+
+func (d disk) Remembered(string) map[string][]byte { return maps.Clone(d) }
+
+// cluster is an API server that knows one account and what it may.
+type cluster struct {
+	linked bool
+	allows bool
+	asked  int
+	key    *ecdsa.PrivateKey
+}
+
+func (c *cluster) ask(_ context.Context, _ string, review any) error {
+	c.asked++
+	if !c.linked {
+		return errors.New("no answer")
+	}
+	switch r := review.(type) {
+	case *authenticationv1.TokenReview:
+		r.Status.Authenticated = true
+		r.Status.User = authenticationv1.UserInfo{
+			Username: "system:serviceaccount:shop:till",
+			Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:shop", "system:authenticated"},
+		}
+	case *authorizationv1.SubjectAccessReview:
+		r.Status.Allowed = c.allows
+	}
+	return nil
+}
+
+// token of a pod on this node, unless it is changed.
+func (c *cluster) token(t *testing.T, change func(*jwt.Claims, *claims)) string {
+	t.Helper()
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: c.key, KeyID: "1"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	usual := jwt.Claims{
+		Issuer: issuer, Audience: jwt.Audience{issuer},
+		Expiry: jwt.NewNumericDate(now.Add(time.Hour)), NotBefore: jwt.NewNumericDate(now.Add(-time.Hour)),
+	}
+	var own claims
+	own.Kubernetes.Namespace = "shop"
+	own.Kubernetes.ServiceAccount.Name = "till"
+	own.Kubernetes.Pod = &struct {
+		Name string    `json:"name"`
+		UID  types.UID `json:"uid"`
+	}{"till-1", "uid-1"}
+	if change != nil {
+		change(&usual, &own)
+	}
+	token, err := jwt.Signed(signer).Claims(usual).Claims(own).Serialize()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+var now = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+
+func newKey(t *testing.T) *ecdsa.PrivateKey {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+// checker as it is after a start of the agent with what is on the disk.
+func (c *cluster) checker(store disk) (*Checker, *clocktesting.FakePassiveClock) {
+	clock := clocktesting.NewFakePassiveClock(now)
+	keys := &jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: &c.key.PublicKey, KeyID: "1", Algorithm: "ES256"}}}
+	return &Checker{
+		Ask: c.ask, Linked: func() bool { return c.linked }, Memory: NewMemory(store, clock), Clock: clock,
+		Tokens: &Tokens{
+			Keys: func() (*jose.JSONWebKeySet, string) { return keys, issuer },
+			Runs: func(namespace, name string, uid types.UID) bool {
+				return namespace == "shop" && name == "till-1" && uid == "uid-1"
+			},
+		},
+	}, clock
+}
+
+func list(namespace string) *request.RequestInfo {
+	return &request.RequestInfo{IsResourceRequest: true, Verb: "list", APIVersion: "v1", Resource: "services", Namespace: namespace}
+}
+
+// code of a refusal; 0: allowed.
+func code(err error) int {
+	var status *apierrors.StatusError
+	if !errors.As(err, &status) {
+		return 0
+	}
+	return int(status.Status().Code)
+}
+
+func TestWhatWasAllowedIsRememberedToTheLetter(t *testing.T) {
+	c := &cluster{linked: true, allows: true, key: newKey(t)}
+	store := disk{}
+	caller := answer.Caller{Token: c.token(t, nil)}
+	online, _ := c.checker(store)
+	if err := online.Check(t.Context(), caller, list("shop")); err != nil {
+		t.Fatal(err)
+	}
+	c.linked = false
+	offline, _ := c.checker(store)
+	same := list("shop")
+	cases := map[string]struct {
+		info *request.RequestInfo
+		want int
+	}{
+		"the same question":                  {info: same},
+		"another namespace":                  {info: list("other"), want: 503},
+		"all namespaces":                     {info: list(""), want: 503},
+		"another verb":                       {info: &request.RequestInfo{Verb: "watch", APIVersion: "v1", Resource: "services", Namespace: "shop"}, want: 503},
+		"another resource":                   {info: &request.RequestInfo{Verb: "list", APIVersion: "v1", Resource: "secrets", Namespace: "shop"}, want: 503},
+		"one name":                           {info: &request.RequestInfo{Verb: "list", APIVersion: "v1", Resource: "services", Namespace: "shop", Name: "x"}, want: 503},
+		"a subresource":                      {info: &request.RequestInfo{Verb: "list", APIVersion: "v1", Resource: "services", Subresource: "status", Namespace: "shop"}, want: 503},
+		"the same resource of another group": {info: &request.RequestInfo{Verb: "list", APIGroup: "x", APIVersion: "v1", Resource: "services", Namespace: "shop"}, want: 503},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := code(offline.Check(t.Context(), caller, tc.info)); got != tc.want {
+				t.Errorf("%d, want %d", got, tc.want)
+			}
+		})
+	}
+	t.Run("the node has all it holds", func(t *testing.T) {
+		if err := offline.Check(t.Context(), answer.Caller{Node: true}, list("other")); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("what is taken back is forgotten", func(t *testing.T) {
+		c.linked, c.allows = true, false
+		again, _ := c.checker(store)
+		if got := code(again.Check(t.Context(), caller, list("shop"))); got != 403 {
+			t.Errorf("%d while linked", got)
+		}
+		c.linked = false
+		after, _ := c.checker(store)
+		if got := code(after.Check(t.Context(), caller, list("shop"))); got != 503 {
+			t.Errorf("%d while cut off", got)
+		}
+	})
+}
+
+func TestAnswersAreFreshForAWhile(t *testing.T) {
+	c := &cluster{linked: true, allows: true, key: newKey(t)}
+	checker, clock := c.checker(disk{})
+	caller := answer.Caller{Token: c.token(t, nil)}
+	for range 3 {
+		_ = checker.Check(t.Context(), caller, list("shop"))
+	}
+	if c.asked != 2 {
+		t.Errorf("asked %d times, want once who it is and once whether they may", c.asked)
+	}
+	clock.SetTime(now.Add(6 * time.Minute))
+	c.allows = false
+	if got := code(checker.Check(t.Context(), caller, list("shop"))); got != 403 {
+		t.Errorf("%d after the right was taken away", got)
+	}
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	store := disk{}
+	clock := clocktesting.NewFakePassiveClock(now)
+	m := NewMemory(store, clock)
+	for i := range kept + 10 {
+		clock.SetTime(now.Add(time.Duration(i) * time.Second))
+		m.learn(question{user: fmt.Sprint(i)}, true)
+	}
+	if len(store) != kept {
+		t.Errorf("%d are kept, want %d", len(store), kept)
+	}
+	if m := NewMemory(store, clock); m.remembers(question{user: "0"}) || !m.remembers(question{user: fmt.Sprint(kept)}) {
+		t.Error("not the oldest were forgotten")
+	}
+}
+
+func TestTokensWhileCutOff(t *testing.T) {
+	c := &cluster{key: newKey(t)}
+	stranger := &cluster{key: newKey(t)}
+	cases := map[string]struct {
+		token string
+		want  string // name of the user, or nothing
+	}{
+		"of a pod on this node": {token: c.token(t, nil), want: "system:serviceaccount:shop:till"},
+		"of a pod that is gone": {token: c.token(t, func(_ *jwt.Claims, own *claims) { own.Kubernetes.Pod.UID = "uid-0" })},
+		"of no pod":             {token: c.token(t, func(_ *jwt.Claims, own *claims) { own.Kubernetes.Pod = nil })},
+		"expired":               {token: c.token(t, func(usual *jwt.Claims, _ *claims) { usual.Expiry = jwt.NewNumericDate(now.Add(-time.Second)) })},
+		"without an end":        {token: c.token(t, func(usual *jwt.Claims, _ *claims) { usual.Expiry = nil })},
+		"not valid yet":         {token: c.token(t, func(usual *jwt.Claims, _ *claims) { usual.NotBefore = jwt.NewNumericDate(now.Add(time.Hour)) })},
+		"for another audience":  {token: c.token(t, func(usual *jwt.Claims, _ *claims) { usual.Audience = jwt.Audience{"vault"} })},
+		"of another issuer":     {token: c.token(t, func(usual *jwt.Claims, _ *claims) { usual.Issuer = "https://other" })},
+		"signed by a stranger":  {token: stranger.token(t, nil)},
+		"no token at all":       {token: "x"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			checker, _ := c.checker(disk{})
+			user, err := checker.identify(t.Context(), tc.token)
+			if user.Name != tc.want {
+				t.Errorf("user %q, want %q (%v)", user.Name, tc.want, err)
+			}
+			if tc.want == "" && code(err) != 401 {
+				t.Errorf("refused with %v, want 401", err)
+			}
+		})
+	}
+	t.Run("without keys nobody can say", func(t *testing.T) {
+		checker, _ := c.checker(disk{})
+		checker.Tokens.Keys = func() (*jose.JSONWebKeySet, string) { return nil, "" }
+		if _, err := checker.identify(t.Context(), c.token(t, nil)); code(err) != 503 {
+			t.Errorf("refused with %v, want 503", err)
+		}
+	})
+}

@@ -1,0 +1,63 @@
+package access
+
+import (
+	"context"
+	"crypto/sha256"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/endpoints/request"
+)
+
+const (
+	tokenReviews = "/apis/authentication.k8s.io/v1/tokenreviews"
+	// tokenFresh is how long a token is not asked about again.
+	tokenFresh = 10 * time.Second
+	// tokensKept bounds the tokens known for the moment.
+	tokensKept = 1024
+)
+
+// User is who a token belongs to.
+type User struct {
+	Name, UID string
+	Groups    []string
+}
+
+func resource(info *request.RequestInfo) schema.GroupResource {
+	return schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}
+}
+
+// identified is a token's user for the moment.
+type identified struct {
+	user  User
+	until time.Time
+}
+
+// identify finds out who a token belongs to: the API server says, or its keys.
+func (c *Checker) identify(ctx context.Context, token string) (User, error) {
+	key, now := sha256.Sum256([]byte(token)), c.Clock.Now()
+	if known, ok := c.Tokens.recent(key); ok && now.Before(known.until) {
+		return known.user, nil
+	}
+	user, err := c.review(ctx, token)
+	if err == nil {
+		c.Tokens.learn(key, identified{user, now.Add(tokenFresh)})
+	}
+	return user, err
+}
+
+func (c *Checker) review(ctx context.Context, token string) (User, error) {
+	if c.Linked() {
+		review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
+		if err := c.Ask(ctx, tokenReviews, review); err == nil {
+			if !review.Status.Authenticated {
+				return User{}, apierrors.NewUnauthorized("rekindle-agent: the API server does not accept the token: " + review.Status.Error)
+			}
+			user := review.Status.User
+			return User{Name: user.Username, UID: user.UID, Groups: user.Groups}, nil
+		}
+	}
+	return c.Tokens.verify(token, c.Clock.Now())
+}

@@ -1,0 +1,2 @@
+// Package answer answers requests from what the node holds on its own disk.
+package answer

@@ -1,0 +1,78 @@
+package answer
+
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// Patience is how long an answer of the API server is waited for when the node could give
+// one itself. Kubelet's loops over all pods stand still meanwhile.
+const Patience = time.Second
+
+// Reach says how the API server can be reached.
+type Reach int
+
+// Undecided is the state from the agent's start until something was heard.
+const (
+	Undecided Reach = iota
+	Linked
+	CutOff
+)
+
+// Upstream passes requests on.
+type Upstream interface {
+	// Reach of the API server, and for how long it has been silent.
+	Reach() (Reach, time.Duration)
+	// Try passes a request on. It returns an error if there was no answer within the
+	// patience, or none that came from the API server itself; nothing has been written
+	// then.
+	Try(w http.ResponseWriter, r *http.Request, patience time.Duration) error
+}
+
+// doubt remembers that an answer did not come in time. Until something is heard again, no
+// other request waits for one.
+type doubt struct {
+	clock clock.PassiveClock
+
+	mu    sync.Mutex
+	since time.Time
+}
+
+func (d *doubt) raise() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.since = d.clock.Now()
+}
+
+// justified says whether nothing was heard since.
+func (d *doubt) justified(silence time.Duration) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !d.since.IsZero() && d.clock.Now().Add(-silence).Before(d.since)
+}
+
+// reach is Upstream's, with the doubt taken in.
+func (h *Handler) reach() Reach {
+	reach, silence := h.Upstream.Reach()
+	if reach != CutOff && h.doubt.justified(silence) {
+		return CutOff
+	}
+	return reach
+}
+
+// try asks upstream first. It says whether that has answered.
+func (h *Handler) try(w http.ResponseWriter, r *http.Request) bool {
+	if h.reach() == CutOff {
+		return false
+	}
+	err := h.Upstream.Try(w, r, Patience)
+	if err == nil {
+		return true
+	}
+	h.doubt.raise()
+	h.Log.V(4).Info("API server gave no answer in time, the node answers", "method", r.Method, "path", r.URL.Path, "reason", err.Error())
+	return false
+}

@@ -1,0 +1,160 @@
+package answer
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"rekindle.edge/agent/localapi/table"
+	"rekindle.edge/agent/snapshot"
+)
+
+// getOnly are the resources that the mirror reads one by one, now and then: what the node
+// holds of them is for when nothing better can be had.
+var getOnly = map[schema.GroupResource]bool{
+	{Resource: "persistentvolumeclaims"}:                     true,
+	{Resource: "persistentvolumes"}:                          true,
+	{Resource: "serviceaccounts"}:                            true,
+	{Group: "storage.k8s.io", Resource: "volumeattachments"}: true,
+	{Group: "storage.k8s.io", Resource: "csinodes"}:          true,
+	{Group: "resource.k8s.io", Resource: "resourceclaims"}:   true,
+}
+
+// read answers a get, list or watch.
+func (h *Handler) read(w http.ResponseWriter, r *http.Request, info *request.RequestInfo, caller Caller) bool {
+	resource := resourceOf(info)
+	if !h.holds(info, r, caller) {
+		return h.unheld(w, r, info, caller)
+	}
+	linked := h.reach() != CutOff
+	live := info.Verb == "get" && r.URL.Query().Get("resourceVersion") == "" || getOnly[resource.GroupResource()]
+	// Columns of a kind that only the API server knows.
+	live = live || linked && h.plainTable(r, resource)
+	if live && h.try(w, r) {
+		return true
+	}
+	return h.answer(w, r, info, caller)
+}
+
+// answer answers from what the node holds.
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request, info *request.RequestInfo, caller Caller) bool {
+	if err := h.Access.Check(r.Context(), caller, info); err != nil {
+		fail(w, r, err)
+		return true
+	}
+	resource := resourceOf(info)
+	q, err := newQuery(r, info, h.collections.Of(resource))
+	if err != nil {
+		fail(w, r, err)
+		return true
+	}
+	q.encoder.printer = h.printer(resource.GroupResource())
+	if h.Edit != nil && h.kubelets(r, info, caller) {
+		q.encoder.edit = h.Edit(resource)
+	}
+	switch info.Verb {
+	case "get":
+		err = q.get(w, r)
+	case "list":
+		h.settle(r.Context(), resource)
+		err = q.list(w, r)
+	case "watch":
+		h.settle(r.Context(), resource)
+		err = q.watch(w, r)
+	}
+	if err != nil {
+		fail(w, r, err)
+	}
+	return true
+}
+
+// unheld deals with a read of what the node does not hold.
+func (h *Handler) unheld(w http.ResponseWriter, r *http.Request, info *request.RequestInfo, caller Caller) bool {
+	if reach, _ := h.Upstream.Reach(); reach != CutOff {
+		return false
+	}
+	resource := resourceOf(info)
+	// To people on the node something is better than nothing.
+	if caller.Node && info.Name == "" {
+		if items, _ := h.collections.Of(resource).List(); len(items) > 0 {
+			return h.answer(w, r, info, caller)
+		}
+	}
+	what := resource.GroupResource().String()
+	if info.Name != "" {
+		what += " " + strings.TrimPrefix(info.Namespace+"/"+info.Name, "/")
+	}
+	if h.Missed != nil {
+		h.Missed(resource.GroupResource(), client(r))
+	}
+	fail(w, r, notHeld(what))
+	return true
+}
+
+// holds says whether the node knows all that a request could be answered with.
+func (h *Handler) holds(info *request.RequestInfo, r *http.Request, caller Caller) bool {
+	resource := resourceOf(info)
+	if !h.Objects.Known(snapshot.Scope{Resource: resource, Namespace: info.Namespace, Name: info.Name}) {
+		return false
+	}
+	switch resource.GroupResource() {
+	case schema.GroupResource{Resource: "pods"}:
+		// Of pods, those of this node are held, and a node may see no others.
+		return caller.Node && info.Verb == "get" || slices.Contains(requirements(r), "spec.nodeName="+h.Node())
+	case schema.GroupResource{Resource: "nodes"}:
+		return info.Name == h.Node()
+	}
+	return true
+}
+
+// kubelets says whether a request is one of those that kubelet's own picture of node and
+// pods comes from.
+func (h *Handler) kubelets(r *http.Request, info *request.RequestInfo, caller Caller) bool {
+	if !caller.Node || info.Verb == "get" || !strings.HasPrefix(r.UserAgent(), "kubelet/") {
+		return false
+	}
+	return slices.Contains(requirements(r), "spec.nodeName="+h.Node()) || info.Resource == "nodes" && info.Name == h.Node()
+}
+
+func requirements(r *http.Request) []string {
+	return strings.Split(r.URL.Query().Get("fieldSelector"), ",")
+}
+
+// settle holds a list back, within the freshness wait, until the mirror has seen the
+// collection in this boot. A refusal instead would cost kubelet's reflector its backoff.
+func (h *Handler) settle(ctx context.Context, resource schema.GroupVersionResource) {
+	if h.FreshnessWait == nil {
+		return
+	}
+	until := h.started.Add(h.FreshnessWait())
+	for time.Now().Before(until) && h.reach() != CutOff {
+		if at, ok := h.Objects.InStep(resource); ok && !at.Before(h.started) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(settleEvery):
+		}
+	}
+}
+
+const settleEvery = 10 * time.Millisecond
+
+func (h *Handler) plainTable(r *http.Request, resource schema.GroupVersionResource) bool {
+	form, ok := negotiate(r.Header.Get("Accept"))
+	return ok && form == formTable && h.printer(resource.GroupResource()).Plain()
+}
+
+func (h *Handler) printer(resource schema.GroupResource) *table.Printer { return table.For(resource) }
+
+// client is the first word of a caller's name for itself, without its version.
+func client(r *http.Request) string {
+	name, _, _ := strings.Cut(r.UserAgent(), "/")
+	return name
+}

@@ -1,0 +1,84 @@
+package localapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"rekindle.edge/agent/localapi/answer"
+)
+
+// Local answers requests from what the node holds.
+type Local interface {
+	// Serve says whether it has answered. If not, nothing was written.
+	Serve(w http.ResponseWriter, r *http.Request, info *request.RequestInfo, caller answer.Caller) bool
+}
+
+// Answer has the local API ask l before it passes a request on. It is called before Run.
+func (s *Server) Answer(l Local) { s.local = l }
+
+// Node is the name of this node, empty while it is not known.
+func (s *Server) Node() string {
+	if identity := s.upstream.identity(); identity != nil {
+		return identity.Node
+	}
+	return ""
+}
+
+// Reach tells how the API server can be reached, and for how long it has been silent.
+func (s *Server) Reach() (answer.Reach, time.Duration) {
+	state, _ := s.link.State()
+	reach := map[State]answer.Reach{Unknown: answer.Undecided, Connected: answer.Linked, CutOff: answer.CutOff}[state]
+	return reach, s.link.Silence()
+}
+
+// Try passes a request on that could also be answered without the API server. It returns
+// an error, and has written nothing, if the patience did not last, or if what came was a
+// server's failure.
+func (s *Server) Try(w http.ResponseWriter, r *http.Request, patience time.Duration) error {
+	a := &attempt{patience: patience}
+	s.pass(w, r.WithContext(context.WithValue(r.Context(), attemptKey{}, a)))
+	return a.err
+}
+
+type attemptKey struct{}
+
+// attempt is a request that must be answered soon or not at all.
+type attempt struct {
+	patience time.Duration
+	err      error
+}
+
+func attemptOf(r *http.Request) *attempt {
+	a, _ := r.Context().Value(attemptKey{}).(*attempt)
+	return a
+}
+
+// send waits for the answer to begin. A stream that has begun is not ended.
+func (a *attempt) send(r *http.Request, c caller, through *upstream) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	timer := time.AfterFunc(a.patience, func() { cancel(fmt.Errorf("no answer in %s", a.patience)) })
+	defer timer.Stop()
+	return through.send(r.WithContext(ctx), c)
+}
+
+// refuseWorthless turns a failure of the server into an error where there is a better
+// answer.
+func refuseWorthless(response *http.Response) error {
+	if attemptOf(response.Request) != nil && response.StatusCode >= http.StatusInternalServerError {
+		return fmt.Errorf("the server answered %s", response.Status)
+	}
+	return nil
+}
+
+func callerOf(r *http.Request, c caller) answer.Caller {
+	if c == node {
+		return answer.Caller{Node: true}
+	}
+	_, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	return answer.Caller{Token: strings.TrimSpace(token)}
+}

@@ -1,0 +1,69 @@
+package localapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// answerLimit bounds what is read of an answer to the agent itself.
+const answerLimit = 8 << 20
+
+// Post sends a JSON object to the API server as the node, and decodes the answer into it.
+func (s *Server) Post(ctx context.Context, path string, object any) error {
+	body, err := json.Marshal(object)
+	if err != nil {
+		return err
+	}
+	answer, err := s.Ask(ctx, http.MethodPost, path, "application/json", body)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(answer, object)
+}
+
+// Ask sends a request to the API server as the node and returns the JSON that it answers.
+// A refusal is a *apierrors.StatusError; any other error says that there was no answer.
+func (s *Server) Ask(ctx context.Context, method, path, contentType string, body []byte) ([]byte, error) {
+	identity := s.upstream.identity()
+	if identity == nil {
+		return nil, errors.New("the node's identity is not known")
+	}
+	address, err := identity.Server.Parse(path)
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, method, address.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", "application/json")
+	request.Header.Set("User-Agent", "rekindle-agent")
+	if contentType != "" {
+		request.Header.Set("Content-Type", contentType)
+	}
+	response, err := s.upstream.send(request, node)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, answerLimit))
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode < http.StatusMultipleChoices {
+		return answer, nil
+	}
+	var status metav1.Status
+	if json.Unmarshal(answer, &status) != nil || status.Kind != "Status" || response.StatusCode >= http.StatusInternalServerError {
+		return nil, fmt.Errorf("%s %s: %s", method, path, response.Status)
+	}
+	return nil, &apierrors.StatusError{ErrStatus: status}
+}
