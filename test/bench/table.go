@@ -1,8 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
+	"strconv"
+	"strings"
 	"text/tabwriter"
 )
 
@@ -19,13 +20,11 @@ var columns = []struct {
 
 // table shows, case by case, the median of each time and its spread, in seconds.
 func table(records []record) string {
-	var out bytes.Buffer
-	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
-	fmt.Fprint(w, "case\truns\tready")
+	head := []string{"case", "runs", "ready"}
 	for _, column := range columns {
-		fmt.Fprintf(w, "\t%s", column.title)
+		head = append(head, column.title)
 	}
-	fmt.Fprintln(w)
+	rows := [][]string{head}
 	for _, name := range caseNames() {
 		var runs []record
 		ready, pods := 0, 0
@@ -34,22 +33,31 @@ func table(records []record) string {
 				runs, ready, pods = append(runs, r), ready+r.Ready, pods+r.Pods
 			}
 		}
-		if len(runs) == 0 {
-			continue
+		if len(runs) > 0 {
+			rows = append(rows, append([]string{name, strconv.Itoa(len(runs)), fmt.Sprintf("%d/%d", ready, pods)}, times(runs)...))
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d/%d", name, len(runs), ready, pods)
-		for _, column := range columns {
-			var values []*int64
-			for _, r := range runs {
-				values = append(values, column.value(r))
-			}
-			s := summarize(values)
-			fmt.Fprintf(w, "\t%s (%s-%s)", seconds(s.median), seconds(s.least), seconds(s.most))
-		}
-		fmt.Fprintln(w)
 	}
-	w.Flush()
+	var out strings.Builder
+	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		_, _ = fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	_ = w.Flush() // a Builder takes all
 	return out.String()
+}
+
+// times are one case's columns: median (least-most).
+func times(runs []record) []string {
+	var cells []string
+	for _, column := range columns {
+		var values []*int64
+		for _, r := range runs {
+			values = append(values, column.value(r))
+		}
+		s := summarize(values)
+		cells = append(cells, fmt.Sprintf("%s (%s-%s)", seconds(s.median), seconds(s.least), seconds(s.most)))
+	}
+	return cells
 }
 
 // seconds prints milliseconds as seconds; null is a time that never came.

@@ -55,7 +55,8 @@ func (n *Node) Boot(ctx context.Context) (*Boot, error) {
 	}
 	n.boot = boot
 	if err := n.powerOn(ctx, dir); err != nil {
-		return nil, errors.Join(fmt.Errorf("booting %s: %w", n.Name, err), n.kill(), n.tidy(ctx))
+		n.kill()
+		return nil, errors.Join(fmt.Errorf("booting %s: %w", n.Name, err), n.tidy(ctx))
 	}
 	n.options.Log("%s: boot %d, id %s", n.Name, n.boots, boot.ID)
 	return boot, nil

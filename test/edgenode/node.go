@@ -16,6 +16,7 @@ import (
 // A WANMode is a way in which the node's uplink is gone.
 type WANMode = lab.WANMode
 
+// The modes of CutWAN, see package lab.
 const (
 	WANBlackhole = lab.WANBlackhole
 	WANRefused   = lab.WANRefused

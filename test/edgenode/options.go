@@ -12,6 +12,7 @@ import (
 // KubeletVersion picks one of the two kubelets of the test tools.
 type KubeletVersion string
 
+// The kubelets of the test tools; their go.mod files pin the versions.
 const (
 	KubeletNewest KubeletVersion = "newest"
 	KubeletOldest KubeletVersion = "oldest"

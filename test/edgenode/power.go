@@ -1,11 +1,13 @@
 package edgenode
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -74,19 +76,30 @@ func (n *Node) order(ctx context.Context, signal unix.Signal) error {
 	case <-n.boot.process.Done():
 		return n.tidy(ctx)
 	case <-ctx.Done():
-		return fmt.Errorf("node %s still runs %s after the order to shut down: %w", n.Name, shutdownTimeout, ctx.Err())
+		return fmt.Errorf("node %s still runs %s after the order to shut down: %w; its processes: %s",
+			n.Name, shutdownTimeout, ctx.Err(), strings.Join(n.processes(), "; "))
 	}
 }
 
 // kill ends what runs of a boot, whatever state it is in.
-func (n *Node) kill() error {
+func (n *Node) kill() {
 	if n.boot.pid1 != 0 {
 		_ = unix.Kill(n.boot.pid1, unix.SIGKILL)
 	}
 	if n.boot.process != nil {
 		n.boot.process.Kill()
 	}
-	return nil
+}
+
+// processes are the command lines of what runs on the node, as far as it can be read.
+func (n *Node) processes() []string {
+	var lines []string
+	for _, pid := range lab.Processes(n.cgroup()) {
+		cmdline, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		state, _ := os.ReadFile(fmt.Sprintf("/proc/%d/wchan", pid))
+		lines = append(lines, fmt.Sprintf("%d %s (in %s)", pid, bytes.ReplaceAll(bytes.TrimRight(cmdline, "\x00"), []byte{0}, []byte{' '}), state))
+	}
+	return lines
 }
 
 // tidy removes what a boot that has ended leaves outside of the disk, and the mount of the disk.

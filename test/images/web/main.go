@@ -33,7 +33,7 @@ func main() {
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		name, _ := os.Hostname()
-		fmt.Fprintln(w, name)
+		_, _ = fmt.Fprintln(w, name)
 	})
 	server := &http.Server{Addr: *address, Handler: mux}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)

@@ -157,13 +157,34 @@ func tree(dir string) []string {
 }
 
 func killAll(dir string) {
-	procs, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
-	if err != nil {
-		return
+	for _, pid := range processesIn(dir) {
+		_ = unix.Kill(pid, unix.SIGKILL)
 	}
-	for field := range strings.FieldsSeq(string(procs)) {
-		if pid, err := strconv.Atoi(field); err == nil && pid > 1 {
-			_ = unix.Kill(pid, unix.SIGKILL)
+}
+
+// Processes are the process ids in folder path of the hierarchies and below, as the machine sees them.
+func Processes(path string) []int {
+	var all []int
+	for _, h := range Hierarchies() {
+		for _, dir := range tree(filepath.Join(h.Mountpoint, path)) {
+			all = append(all, processesIn(dir)...)
 		}
 	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func processesIn(dir string) []int {
+	content, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	if err != nil {
+		return nil
+	}
+	var pids []int
+	for field := range strings.FieldsSeq(string(content)) {
+		// 0 is a process that this PID namespace does not see.
+		if pid, err := strconv.Atoi(field); err == nil && pid > 1 {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
