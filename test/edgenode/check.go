@@ -55,6 +55,13 @@ func Check(tools string, kubelet KubeletVersion) error {
 			missing = append(missing, fmt.Sprintf("%s is not built: make %s", tool, filepath.Join("bin/tools", tool)))
 		}
 	}
+	if len(missing) == 0 {
+		// The files are there; a container may be forbidden to use them all the same.
+		namespaces := []string{"--mount", "--uts", "--ipc", "--net", "--cgroup", "--pid", "--fork", "--time", "--boottime", "1", "true"}
+		if out, err := exec.Command("unshare", namespaces...).CombinedOutput(); err != nil {
+			missing = append(missing, fmt.Sprintf("namespaces are refused here (unshare: %s)", strings.TrimSpace(string(out))))
+		}
+	}
 	if len(lab.Hierarchies()) == 0 {
 		missing = append(missing, "no cgroup file system is mounted")
 	}

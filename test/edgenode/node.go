@@ -91,11 +91,13 @@ func (n *Node) setWAN(ctx context.Context, mode WANMode) error {
 		return nil
 	}
 	n.options.Log("%s: WAN %s", n.Name, cmp.Or(string(mode), "restored"))
-	n.wan = mode
-	if n.boot == nil {
-		return nil
+	if n.boot != nil {
+		if err := n.cluster.Network().SetWAN(ctx, n.slot, n.netns(), mode); err != nil {
+			return err
+		}
 	}
-	return n.cluster.Network().SetWAN(ctx, n.slot, n.netns(), mode)
+	n.wan = mode
+	return nil
 }
 
 func (n *Node) netns() string { return n.cluster.Lab().NetNS("node-" + n.Name) }

@@ -76,8 +76,8 @@ func (n *Node) order(ctx context.Context, signal unix.Signal) error {
 	case <-n.boot.process.Done():
 		return n.tidy(ctx)
 	case <-ctx.Done():
-		return fmt.Errorf("node %s still runs %s after the order to shut down: %w; its processes: %s",
-			n.Name, shutdownTimeout, ctx.Err(), strings.Join(n.processes(), "; "))
+		return fmt.Errorf("node %s still runs %s after the order to shut down: %w; its processes: %s\n%s",
+			n.Name, shutdownTimeout, ctx.Err(), strings.Join(n.processes(), "; "), n.journal())
 	}
 }
 
@@ -89,6 +89,17 @@ func (n *Node) kill() {
 	if n.boot.process != nil {
 		n.boot.process.Kill()
 	}
+}
+
+// journal is what systemd is about and has said last, as far as it still answers.
+func (n *Node) journal() string {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	out, err := n.Exec(ctx, "sh", "-c", "systemctl --no-pager list-jobs; journalctl --no-pager --lines=30")
+	if err != nil {
+		return err.Error()
+	}
+	return out
 }
 
 // processes are the command lines of what runs on the node, as far as it can be read.

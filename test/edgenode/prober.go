@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
@@ -29,8 +27,8 @@ const (
 // namespace but outside of everything that runs on it, and keeps when each first
 // answered 200. A pod is found by the sandbox that containerd's log tells of.
 type Prober struct {
-	node   *Node
 	boot   *Boot
+	netns  string
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 
@@ -44,7 +42,7 @@ func (n *Node) Probe(ctx context.Context) (*Prober, error) {
 		return nil, ErrOff
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	p := &Prober{node: n, boot: n.boot, cancel: cancel, serving: map[string]time.Time{}}
+	p := &Prober{boot: n.boot, netns: "/run/netns/" + n.netns(), cancel: cancel, serving: map[string]time.Time{}}
 	p.done.Go(func() { p.follow(ctx) })
 	return p, nil
 }
@@ -84,7 +82,7 @@ func (p *Prober) ask(ctx context.Context, sandbox Sandbox) {
 	}
 	client := &http.Client{Timeout: probeTimeout, Transport: &http.Transport{
 		DisableKeepAlives: true,
-		DialContext:       dialIn("/run/netns/" + p.node.netns()),
+		DialContext:       dialIn(p.netns),
 	}}
 	url := fmt.Sprintf("http://%s:%d%s", ip, WebPort, ReadyPath)
 	for every(ctx, probePeriod) {
@@ -107,7 +105,7 @@ func (p *Prober) ask(ctx context.Context, sandbox Sandbox) {
 
 // address asks containerd for a sandbox's address.
 func (p *Prober) address(ctx context.Context, id string) string {
-	conn, err := p.node.CRI()
+	conn, err := p.boot.cri()
 	if err != nil {
 		return ""
 	}
@@ -120,15 +118,6 @@ func (p *Prober) address(ctx context.Context, id string) string {
 		}
 	}
 	return ""
-}
-
-// CRI connects to the node's containerd from outside of the node.
-func (n *Node) CRI() (*grpc.ClientConn, error) {
-	if n.boot == nil {
-		return nil, ErrOff
-	}
-	socket := fmt.Sprintf("unix:///proc/%d/root/run/containerd/containerd.sock", n.boot.pid1)
-	return grpc.NewClient(socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 }
 
 // every waits one period; false means that ctx is over.
