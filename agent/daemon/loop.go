@@ -154,15 +154,19 @@ func (l *loop) observe(event timeline.Event) {
 	if l.tracker != nil && l.tracker.Observe(event) {
 		l.unsaved = true
 	}
-	hold := func(key string) bool { return l.tracker != nil && l.tracker.Expects(key) }
 	switch e := event.(type) {
 	case timeline.PodsListed:
-		l.book.List(e.Pods, hold)
+		l.book.List(e.Pods, l.remembers)
 	case timeline.PodSeen:
-		l.book.See(e.Pod, hold)
+		l.book.See(e.Pod, l.remembers)
 	case timeline.PodGone:
 		l.book.Gone(e.Key)
 	}
+}
+
+// remembers says whether a pod's readiness from before the restart still counts.
+func (l *loop) remembers(key string) bool {
+	return l.tracker != nil && l.tracker.Remembers(key, l.machine.Clock.Boot())
 }
 
 // settle stores the open record if it has changed, and closes it when it is over.
@@ -189,7 +193,6 @@ func (l *loop) settle() error {
 		return err
 	}
 	l.tracker = nil
-	l.book.Release()
 	close(l.closed)
 	l.log.Info("Recovery is over", "bootID", record.BootID, "result", record.Result, "reason", record.IncompleteReason,
 		"expectedPods", record.ExpectedPods, "readyPods", record.ReadyPods, "totalMilliseconds", record.TotalMilliseconds)
@@ -221,6 +224,7 @@ func (l *loop) takeSpec(spec *snapshot.Spec) error {
 
 // flush stores the pods last seen, if they have changed.
 func (l *loop) flush(ctx context.Context) error {
+	l.book.Release(l.remembers)
 	if !l.book.Dirty() {
 		return nil
 	}

@@ -39,8 +39,8 @@ func (b *Book) List(pods []timeline.PodSeen, hold func(key string) bool) {
 	}
 }
 
-// See takes one pod. A pod that is held stays Ready if it was: while a recovery runs, what
-// the pod was before the restart counts, or a second restart would not expect it back.
+// See takes one pod. A pod that is held stays Ready if it was: until a recovery has given it
+// back, what it was before the restart counts, or a second restart would not expect it.
 func (b *Book) See(pod timeline.Pod, hold func(key string) bool) {
 	seen := timeline.LastSeen{Name: pod.Name, Ready: pod.Alive, Finished: pod.Finished, Deleting: pod.Deleting}
 	delete(b.held, pod.Key)
@@ -57,10 +57,14 @@ func (b *Book) Gone(key string) {
 	delete(b.held, key)
 }
 
-// Release takes the pods that were held as they are: the recovery is over.
-func (b *Book) Release() {
-	maps.Copy(b.seen, b.held)
-	clear(b.held)
+// Release takes the pods that are not held any more as they are.
+func (b *Book) Release(hold func(key string) bool) {
+	for key, pod := range b.held {
+		if !hold(key) {
+			b.seen[key] = pod
+			delete(b.held, key)
+		}
+	}
 }
 
 // Changes are what the store lacks. Lost says whether a pod among them stopped being Ready

@@ -47,18 +47,22 @@ func TestBook(t *testing.T) {
 			contents: stored,
 			do:       func(b *Book) { b.See(broken, always) },
 		},
+		"a pod that is still held is not released": {
+			contents: stored,
+			do:       func(b *Book) { b.See(broken, always); b.Release(always) },
+		},
 		"after the recovery it is what it is": {
 			contents: stored,
-			do:       func(b *Book) { b.See(broken, always); b.Release() },
+			do:       func(b *Book) { b.See(broken, always); b.Release(never) },
 			want:     &changes{Changed: map[string]timeline.LastSeen{"a": {Name: "shop/a"}}, Lost: true},
 		},
 		"a pod that came back is not held any more": {
 			contents: stored,
-			do:       func(b *Book) { b.See(broken, always); b.See(ready, always); b.Release() },
+			do:       func(b *Book) { b.See(broken, always); b.See(ready, always); b.Release(never) },
 		},
 		"a pod that is missing in a list is gone, also when it is held": {
 			contents: stored,
-			do:       func(b *Book) { b.See(broken, always); b.List(nil, always); b.Release() },
+			do:       func(b *Book) { b.See(broken, always); b.List(nil, always); b.Release(never) },
 			want:     &changes{Changed: map[string]timeline.LastSeen{}, Gone: []string{"a", "b"}},
 		},
 		"the first list is written though it is empty": {

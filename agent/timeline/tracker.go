@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"rekindle.edge/api/v1alpha1"
@@ -16,20 +17,28 @@ type Tracker struct {
 	// running are the ids of containers that were seen running in this boot. They are
 	// not stored: whoever runs is listed again when the agent starts.
 	running map[string]bool
-	// ready are expected pods whose status says Ready, with the time when it first did.
-	ready map[string]claim
+	// claims are the last status of expected pods that are not Ready.
+	claims map[string]claim
+	// alive are expected pods whose containers were all seen running, and since when.
+	alive map[string]time.Duration
 }
 
-// claim is a Ready status whose containers have yet to be seen running.
+// claim is what a status says, which is believed when its containers were seen running.
 type claim struct {
+	ready bool
+	// at is when the status first said so of these containers.
 	at         time.Duration
 	containers []string
 }
 
+// settleTime is how long the containers of a pod may run without the pod being Ready until
+// that is how it was last seen alive.
+const settleTime = 5 * time.Second
+
 // NewTracker goes on with a record.
 func NewTracker(state State) *Tracker {
 	state.Expected = maps.Clone(state.Expected)
-	return &Tracker{state: state, running: map[string]bool{}, ready: map[string]claim{}}
+	return &Tracker{state: state, running: map[string]bool{}, claims: map[string]claim{}, alive: map[string]time.Duration{}}
 }
 
 // State is the record as it stands.
@@ -39,10 +48,23 @@ func (t *Tracker) State() State {
 	return state
 }
 
-// Expects says whether the record waits for a pod.
-func (t *Tracker) Expects(key string) bool {
-	_, expected := t.state.Expected[key]
-	return expected
+// Remembers says whether a pod's readiness from before the restart still counts at a time:
+// it is expected, and has not come up again, or a moment ago. A second restart must not
+// forget the pods that the first one has not given back yet.
+func (t *Tracker) Remembers(key string, now time.Duration) bool {
+	pod, expected := t.state.Expected[key]
+	if !expected || pod.ReadyAt != nil {
+		return false
+	}
+	if !t.allRunning(t.claims[key].containers) {
+		return true
+	}
+	since, seen := t.alive[key]
+	if !seen {
+		since = now
+		t.alive[key] = now
+	}
+	return now-since < settleTime
 }
 
 // Complete says whether every expected pod is Ready.
@@ -122,7 +144,7 @@ func (e ContainerRunning) apply(t *Tracker) bool {
 	}
 	t.running[e.ID] = true
 	changed := false
-	for key := range t.ready {
+	for key := range t.claims {
 		changed = t.confirm(key) || changed
 	}
 	return changed
@@ -201,16 +223,16 @@ func (e PodSeen) apply(t *Tracker) bool {
 		return false
 	}
 	reason := e.Pod.Reason
-	if e.Pod.Ready && !e.Pod.Finished {
+	ready := e.Pod.Ready && !e.Pod.Finished
+	last, claimed := t.claims[e.Pod.Key]
+	if !claimed || last.ready != ready || !slices.Equal(last.containers, e.Pod.Containers) {
+		t.claims[e.Pod.Key] = claim{ready: ready, at: t.readyTime(e), containers: e.Pod.Containers}
+	}
+	if ready {
 		reason = reasonNotStarted
-		if _, claimed := t.ready[e.Pod.Key]; !claimed || !t.sameContainers(e.Pod) {
-			t.ready[e.Pod.Key] = claim{at: t.readyTime(e), containers: e.Pod.Containers}
-		}
 		if t.confirm(e.Pod.Key) {
 			return true
 		}
-	} else {
-		delete(t.ready, e.Pod.Key)
 	}
 	changed := expected.Reason != reason
 	expected.Reason = reason
@@ -236,43 +258,35 @@ func (t *Tracker) readyTime(e PodSeen) time.Duration {
 	return e.ReadyBy
 }
 
-func (t *Tracker) sameContainers(pod Pod) bool {
-	claimed := t.ready[pod.Key].containers
-	if len(claimed) != len(pod.Containers) {
-		return false
-	}
-	for i := range claimed {
-		if claimed[i] != pod.Containers[i] {
-			return false
-		}
-	}
-	return true
-}
-
 // confirm takes a pod's Ready status for true once all its containers were seen running.
 func (t *Tracker) confirm(key string) bool {
-	claim := t.ready[key]
-	if len(claim.containers) == 0 {
+	claim := t.claims[key]
+	if !claim.ready || !t.allRunning(claim.containers) {
 		return false
 	}
-	for _, id := range claim.containers {
-		if !t.running[id] {
-			return false
-		}
-	}
-	delete(t.ready, key)
+	delete(t.claims, key)
 	pod := t.state.Expected[key]
 	pod.ReadyAt, pod.Reason = &claim.at, ""
 	t.state.Expected[key] = pod
 	return true
 }
 
+// allRunning says whether there are containers, and all of them were seen running.
+func (t *Tracker) allRunning(containers []string) bool {
+	for _, id := range containers {
+		if !t.running[id] {
+			return false
+		}
+	}
+	return len(containers) > 0
+}
+
 func (t *Tracker) drop(key string) bool {
-	if !t.Expects(key) {
+	if _, expected := t.state.Expected[key]; !expected {
 		return false
 	}
 	delete(t.state.Expected, key)
-	delete(t.ready, key)
+	delete(t.claims, key)
 	return true
 }
 

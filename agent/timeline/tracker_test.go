@@ -309,3 +309,34 @@ func TestDeadline(t *testing.T) {
 		}
 	}
 }
+
+func TestRemembers(t *testing.T) {
+	broken := PodSeen{At: 5 * second, Pod: running("a", "shop/a", false, "new-a")}
+	cases := map[string]struct {
+		events []Event
+		// after is how long after the first look the second is.
+		after time.Duration
+		want  bool
+	}{
+		"a pod that has not come up counts as before the restart": {after: time.Minute, want: true},
+		"a pod whose containers are of the boot before as well":   {events: []Event{broken}, after: time.Minute, want: true},
+		"a pod that has just come up as well":                     {events: []Event{broken, ContainerRunning{ID: "new-a"}}, after: second, want: true},
+		"a pod that runs and is not Ready is what it is":          {events: []Event{broken, ContainerRunning{ID: "new-a"}}, after: settleTime},
+		"a pod that is Ready is what it is": {
+			events: []Event{ContainerRunning{ID: "new-a"}, PodSeen{At: 5 * second, Pod: running("a", "shop/a", true, "new-a")}},
+		},
+		"a pod that is gone is not remembered": {events: []Event{PodGone{Key: "a"}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tracker := NewTracker(Begin("boot", v1alpha1.PreviousEndUnknown, time.Time{}, 30, twoPods()))
+			for _, event := range tc.events {
+				tracker.Observe(event)
+			}
+			tracker.Remembers("a", 10*second)
+			if got := tracker.Remembers("a", 10*second+tc.after); got != tc.want {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
