@@ -85,7 +85,7 @@ func (p *Product) EdgeNode(ctx context.Context, name, pool string) (*edgenode.No
 	n, err := edgenode.New(ctx, p.Cluster, edgenode.Options{
 		Name:    name,
 		Kubelet: edgenode.KubeletVersion(os.Getenv("REKINDLE_KUBELET")),
-		Labels: map[string]string{v1alpha1.DefaultNodePoolLabelKey: pool},
+		Labels:  map[string]string{v1alpha1.DefaultNodePoolLabelKey: pool},
 		Agent: &edgenode.Agent{
 			Binary: agent,
 			Units:  []string{filepath.Join(p.root, "config", "agent", "rekindle-agent.service")},

@@ -2,7 +2,6 @@ package localapi
 
 import (
 	"net/http"
-	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -95,27 +94,6 @@ var _ = Describe("passing through", Ordered, func() {
 		Expect(err).To(MatchError(ContainSubstring(`"system:node:edge-2" is not this node's`)))
 	}, SpecTimeout(timeout))
 
-	It("adds at most 1 ms", func(ctx SpecContext) {
-		through := nodeClient()
-		config := rest.CopyConfig(identity)
-		config.QPS = -1
-		direct := kubernetes.NewForConfigOrDie(config)
-		const n = 300
-		var took [2][]time.Duration
-		for range n { // alternating, so that both meet the same noise
-			for i, client := range []kubernetes.Interface{direct, through} {
-				start := time.Now()
-				// Leases are not limited on the way out.
-				_, err := client.CoordinationV1().Leases("kube-node-lease").Get(ctx, "edge-1", metav1.GetOptions{})
-				took[i] = append(took[i], time.Since(start))
-				Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v", err)
-			}
-		}
-		added := median(took[1]) - median(took[0])
-		AddReportEntry("added at the median", added.String())
-		Expect(added).To(BeNumerically("<=", time.Millisecond), "direct %s", median(took[0]))
-	}, SpecTimeout(timeout))
-
 	It("says 503 while the API server is away, never Retry-After, and goes on when it is back", func(ctx SpecContext) {
 		node := nodeClient()
 		upstream.StopAPIServer()
@@ -146,9 +124,4 @@ func withToken(token string) kubernetes.Interface {
 	config := rest.AnonymousClientConfig(local(upstream.Admin()))
 	config.BearerToken = token
 	return kubernetes.NewForConfigOrDie(config)
-}
-
-func median(durations []time.Duration) time.Duration {
-	slices.Sort(durations)
-	return durations[len(durations)/2]
 }
