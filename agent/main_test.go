@@ -15,7 +15,7 @@ func TestCommand(t *testing.T) {
 		wantStderr string
 	}{
 		"no command says how":                       {want: 2, wantStderr: "Usage:"},
-		"an unknown command is named":               {args: []string{"install"}, want: 2, wantStderr: `unknown command "install"`},
+		"an unknown command is named":               {args: []string{"reinstall"}, want: 2, wantStderr: `unknown command "reinstall"`},
 		"help":                                      {args: []string{"--help"}, wantStdout: "Usage:"},
 		"version is that of the build":              {args: []string{"version"}, wantStdout: "v1.2.3\n"},
 		"an unknown flag is named":                  {args: []string{"run", "--kubeconfig=x"}, want: 2, wantStderr: "kubeconfig"},
