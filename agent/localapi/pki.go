@@ -22,6 +22,9 @@ import (
 	"rekindle.edge/agent/host"
 )
 
+// PKIDir is the name of a directory with a PKI.
+const PKIDir = "pki"
+
 // Names of the files in a directory of PKI. CAFile is what clients trust.
 const (
 	CAFile      = "ca.crt"

@@ -40,6 +40,8 @@ type store struct {
 	known   map[snapshot.Scope]bool
 	inStep  map[schema.GroupVersionResource]time.Time
 	told    func(snapshot.Event)
+	// held is why the pod list is held back.
+	held string
 }
 
 func newStore(known ...snapshot.Scope) *store {
@@ -52,6 +54,8 @@ func newStore(known ...snapshot.Scope) *store {
 	}
 	return s
 }
+
+func (s *store) Trusted() (bool, string) { return s.held == "", s.held }
 
 func (s *store) Known(scope snapshot.Scope) bool {
 	return s.known[scope] || s.known[snapshot.Scope{Resource: scope.Resource, Namespace: scope.Namespace}] || s.known[snapshot.Scope{Resource: scope.Resource}]

@@ -20,6 +20,8 @@ type Objects interface {
 	Known(snapshot.Scope) bool
 	// List is a collection's objects and the version of its last change.
 	List(schema.GroupVersionResource) ([]snapshot.Object, uint64)
+	// Trusted says whether the list of pods may be served, and if not, why.
+	Trusted() (bool, string)
 	// Subscribe calls f with every change, in order. F must not block.
 	Subscribe(f func(snapshot.Event)) (cancel func())
 	// InStep is when a collection was last known to be as it is upstream.

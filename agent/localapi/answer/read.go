@@ -7,9 +7,11 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
+	"rekindle.edge/agent/localapi/collection"
 	"rekindle.edge/agent/localapi/table"
 	"rekindle.edge/agent/snapshot"
 )
@@ -79,6 +81,10 @@ func (h *Handler) unheld(w http.ResponseWriter, r *http.Request, info *request.R
 		return false
 	}
 	resource := resourceOf(info)
+	if trusted, why := h.Objects.Trusted(); !trusted && resource == snapshot.Pods {
+		fail(w, r, apierrors.NewServiceUnavailable("rekindle-agent: the list of pods is held back until the API server can be asked: "+why))
+		return true
+	}
 	// To people on the node something is better than nothing.
 	if caller.Node && info.Name == "" {
 		if items, _ := h.collections.Of(resource).List(); len(items) > 0 {
@@ -104,8 +110,16 @@ func (h *Handler) holds(info *request.RequestInfo, r *http.Request, caller Calle
 	}
 	switch resource.GroupResource() {
 	case schema.GroupResource{Resource: "pods"}:
-		// Of pods, those of this node are held, and a node may see no others.
-		return caller.Node && info.Verb == "get" || slices.Contains(requirements(r), "spec.nodeName="+h.Node())
+		// Kubelet deletes the data of pods that a list lacks.
+		if trusted, _ := h.Objects.Trusted(); !trusted {
+			return false
+		}
+		if info.Verb == "get" {
+			// Of pods, those of this node are held, and a node may see no others.
+			key := collection.Key{Namespace: info.Namespace, Name: info.Name}
+			return caller.Node || h.collections.Of(resource).Get(key) != nil
+		}
+		return slices.Contains(requirements(r), "spec.nodeName="+h.Node())
 	case schema.GroupResource{Resource: "nodes"}:
 		return info.Name == h.Node()
 	}

@@ -176,6 +176,21 @@ func TestVersionAheadSaysSo(t *testing.T) {
 	}
 }
 
+func TestAPodListThatMayLackPodsIsHeldBack(t *testing.T) {
+	r := newRig(t, CutOff, held...).fill()
+	r.store.held = "an older generation"
+	for _, path := range []string{allPods, "/api/v1/pods", allPods + "&watch=1", "/api/v1/namespaces/default/pods/web-1"} {
+		code, body, _ := r.get(t, path)
+		if code != http.StatusServiceUnavailable || !strings.Contains(body, "an older generation") {
+			t.Errorf("%s: %d %s", path, code, body)
+		}
+	}
+	r.link.reach = Linked
+	if _, body, _ := r.get(t, allPods); body != "upstream" {
+		t.Errorf("while linked: %s", body)
+	}
+}
+
 func TestAListThatIsContinued(t *testing.T) {
 	r := newRig(t, CutOff, held...).fill()
 	next := func(token string) (string, string, *int64) {
