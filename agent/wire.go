@@ -42,49 +42,58 @@ func after(n int32, f func()) func() {
 }
 
 // wire serves the local API and keeps kubelet pointed at it until ctx ends. It calls ready
-// once, when kubelet may start: wired, or on its own if the local API cannot serve.
+// once, when kubelet may start: wired, or on its own if the local API cannot serve. While
+// kubelet is still wired by an agent before this one, it is not ready until it serves:
+// systemd then takes kubelet away.
 func wire(ctx context.Context, settings config.Config, units wiring.Units, ready func()) {
 	log := logr.FromContextOrDiscard(ctx)
 	ready = sync.OnceFunc(ready)
-	defer ready()
-	pkiDirs := []string{filepath.Join(wiring.RunDir, "pki"), filepath.Join(settings.StateDir, "pki")}
+	pkiDirs := []string{filepath.Join(wiring.RunDir, localapi.PKIDir), filepath.Join(settings.StateDir, localapi.PKIDir)}
 	pki, err := localapi.LoadPKI(pkiDirs, localapi.Hosts(settings.LinkLocalAddress))
 	if err != nil {
 		log.Error(err, "Certificates of the local API are not all in order")
 	}
-	if pki.CA == nil {
-		return
+	hook := wiring.Hook{Dir: wiring.RunDir, Server: "https://" + localAddress, CA: pki.CA, Kubeconfigs: settings.Kubeconfigs()}
+	failed := func() {
+		if !hook.IsSet() {
+			ready()
+		}
 	}
-	listeners := listen(ctx, settings.LinkLocalAddress, ready)
 	server := localapi.New(log, pki, &localapi.IdentitySource{Kubeconfigs: settings.Kubeconfigs(), CertDir: kubeletCertDir})
 	var running sync.WaitGroup
 	defer running.Wait()
-	ctx, cancel := context.WithCancel(ctx)
+	running.Go(func() {
+		watchdog(ctx, log, func() error {
+			if !hook.IsSet() {
+				return nil // nobody depends on it
+			}
+			return server.Check(ctx, localAddress)
+		})
+	})
+	listeners := listen(ctx, settings.LinkLocalAddress, failed)
+	serving, cancel := context.WithCancel(ctx)
 	defer cancel()
 	running.Go(func() {
 		defer cancel()
-		if err := server.Run(ctx, listeners); err != nil {
+		if err := server.Run(serving, listeners); err != nil {
 			log.Error(err, "Local API has failed")
 		}
 	})
+	if err := server.Check(serving, localAddress); err != nil {
+		log.Error(err, "Local API does not answer, kubelet stays as it is")
+		failed()
+		<-ctx.Done()
+		return
+	}
 	keeper := &wiring.Keeper{
-		Hook: wiring.Hook{
-			Dir:    wiring.RunDir,
-			Server: "https://" + localAddress,
-			CA:     pki.CA, Kubeconfigs: settings.Kubeconfigs(),
-		},
+		Hook:    hook,
 		Kubelet: wiring.Service{Unit: settings.KubeletUnit, Units: units},
 		Clock:   clock.RealClock{},
 		Tell:    func(state error) { tellStatus(log, state) },
 	}
-	if err := server.Check(ctx, localAddress); err != nil {
-		log.Error(err, "Local API does not answer, kubelet stays as it is")
-		return
-	}
-	keeper.Begin(ctx)
+	keeper.Begin(serving)
 	ready()
-	running.Go(func() { watchdog(ctx, log, server) })
-	keeper.Run(ctx)
+	keeper.Run(serving)
 }
 
 // listen takes systemd's sockets, or opens its own, however often that takes.
@@ -120,14 +129,14 @@ func listen(ctx context.Context, linkLocal string, failed func()) []net.Listener
 	}
 }
 
-// watchdog tells systemd that the agent is alive for as long as the local API answers.
-func watchdog(ctx context.Context, log logr.Logger, server *localapi.Server) {
+// watchdog tells systemd that the agent is alive for as long as it is well.
+func watchdog(ctx context.Context, log logr.Logger, well func() error) {
 	limit, err := sddaemon.SdWatchdogEnabled(false)
 	if err != nil || limit == 0 {
 		return
 	}
 	for ctx.Err() == nil {
-		if err := server.Check(ctx, localAddress); err != nil {
+		if err := well(); err != nil {
 			log.Error(err, "Local API does not answer itself")
 		} else if _, err := sddaemon.SdNotify(false, sddaemon.SdNotifyWatchdog); err != nil {
 			log.Error(err, "systemd could not be told that the agent is alive")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -168,7 +167,7 @@ func (i Installer) commit(pending *saved) error {
 	if err := original.adopt(pending); err != nil {
 		return err
 	}
-	return pending.discard()
+	return pending.discard(false)
 }
 
 func (i Installer) rollBackLeftovers(ctx context.Context) error {
@@ -194,7 +193,7 @@ func (i Installer) rollBack(ctx context.Context, pending *saved) error {
 	if err != nil {
 		return fmt.Errorf("rolling back: %w; run the command again", err)
 	}
-	return pending.discard()
+	return pending.discard(original == nil)
 }
 
 // Uninstall makes the node what it was before the first install.
@@ -216,12 +215,12 @@ func (i Installer) Uninstall(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		before = absent(i.Root, paths(files))
+		before = absent(i.Root, i.original(), i.stateDir(""), paths(files))
 	}
 	if err := i.takeOut(ctx, before); err != nil {
 		return fmt.Errorf("not all was taken out: %w; run the command again", err)
 	}
-	return os.RemoveAll(i.stateDir(""))
+	return before.discard(true)
 }
 
 // takeOut stops the agent, restores files and gives kubelet back to itself.

@@ -103,6 +103,21 @@ func TestInstallAndUninstallLeaveTheNodeAsItWas(t *testing.T) {
 	}
 }
 
+func TestUninstallKeepsTheStoreOfAnAgentThatRanBefore(t *testing.T) {
+	f := newFakeNode(t)
+	makeFile(t, filepath.Join(f.root, "var/lib/rekindle/rekindle.db"), "records", 0o600)
+	before := tree(t, f.root)
+	if err := f.installer(t, "one").Install(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.installer(t, "one").Uninstall(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, tree(t, f.root)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestInstallTwiceChangesNothing(t *testing.T) {
 	f := newFakeNode(t)
 	if err := f.installer(t, "one").Install(t.Context()); err != nil {
@@ -173,14 +188,7 @@ func TestInstallThatFailsLeavesTheNodeAsItWas(t *testing.T) {
 			if f.kubelet.Wired || !f.kubelet.Healthy || f.hooked {
 				t.Errorf("kubelet %+v, hooked %v", f.kubelet, f.hooked)
 			}
-			// The state directory of an agent that may have run is the only trace.
-			got := tree(t, f.root)
-			for path := range got {
-				if strings.HasPrefix(path, "var/lib/rekindle") {
-					delete(got, path)
-				}
-			}
-			if diff := cmp.Diff(before, got); diff != "" {
+			if diff := cmp.Diff(before, tree(t, f.root)); diff != "" {
 				t.Errorf("the node is not what it was (-was +is):\n%s", diff)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -166,7 +167,7 @@ func (m Machine) Unhook() error {
 	if err == nil {
 		err = localapi.RemoveAddress(address)
 	}
-	return errors.Join(err, os.RemoveAll(wiring.RunDir))
+	return errors.Join(err, os.RemoveAll(wiring.RunDir), os.RemoveAll(filepath.Join(m.Settings.StateDir, localapi.PKIDir)))
 }
 
 func exists(path string) bool {

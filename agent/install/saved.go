@@ -30,6 +30,8 @@ type saved struct {
 type index struct {
 	Version int     `json:"version"`
 	Entries []entry `json:"entries"`
+	// Made is the topmost directory that was made to keep this in. Unset: all were there.
+	Made string `json:"made,omitempty"`
 }
 
 // entry is one path as it was.
@@ -73,10 +75,10 @@ func save(root, dir string, paths []string) (*saved, error) {
 	if err := os.RemoveAll(dir); err != nil {
 		return nil, err
 	}
+	s := &saved{root: root, dir: dir, index: index{Version: formatVersion, Made: missingParent("", filepath.Join(dir, indexFile))}}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	s := &saved{root: root, dir: dir, index: index{Version: formatVersion}}
 	for i, path := range paths {
 		e, err := s.keep(path, strconv.Itoa(i))
 		if err != nil {
@@ -228,8 +230,8 @@ func removeEmpty(dir, top string) error {
 
 // absent is a node on which there was none of the paths, nor a directory named after the
 // agent.
-func absent(root string, paths []string) *saved {
-	s := &saved{root: root}
+func absent(root, dir, made string, paths []string) *saved {
+	s := &saved{root: root, dir: dir, index: index{Made: made}}
 	for _, path := range paths {
 		e := entry{Path: path}
 		if dir := filepath.Dir(path); strings.HasPrefix(filepath.Base(dir), "rekindle") {
@@ -249,10 +251,15 @@ func (s *saved) moveTo(dir string) error {
 	return host.SyncDir(filepath.Dir(dir))
 }
 
-// discard forgets what was saved.
-func (s *saved) discard() error {
+// discard forgets what was saved, and if all, also what is in directories that were made
+// to keep it.
+func (s *saved) discard(all bool) error {
+	if all && s.index.Made != "" {
+		return os.RemoveAll(s.index.Made)
+	}
 	if err := remove(filepath.Join(s.dir, indexFile)); err != nil {
 		return err
 	}
-	return os.RemoveAll(s.dir)
+	parent := filepath.Dir(s.dir)
+	return errors.Join(os.RemoveAll(s.dir), removeEmpty(parent, parent))
 }
