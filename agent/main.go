@@ -21,6 +21,7 @@ import (
 	"rekindle.edge/agent/config"
 	"rekindle.edge/agent/daemon"
 	"rekindle.edge/agent/host"
+	"rekindle.edge/agent/snapshot/durable"
 )
 
 // version is set by the build.
@@ -57,6 +58,9 @@ func command(args []string, stdout, stderr io.Writer) int {
 		return installCommand(args[0], args[1:], stdout, stderr)
 	case "generate":
 		return generate(args[1:], stderr)
+	case durable.CheckCommand:
+		// Of the agent itself, and so not in the usage.
+		return durable.CheckMain(args[1:], stderr)
 	case "version":
 		fmt.Fprintln(stdout, version)
 		return 0
@@ -112,7 +116,7 @@ func run(args []string, stderr io.Writer) int {
 		serving.Go(func() { wire(ctx, settings, units, ready) })
 	}
 	err := daemon.Daemon{
-		Config: settings, Version: version, ReportJitter: reportJitter,
+		Config: settings, Version: version, ReportJitter: reportJitter, StoreOptions: storeOptions(settings),
 		Machine: daemon.Machine{Clock: host.SystemClock{}, Processes: files, Units: units, BootID: files.BootID},
 		Ready:   ready,
 	}.Run(ctx)

@@ -56,6 +56,8 @@ type Daemon struct {
 	Config  config.Config
 	Machine Machine
 	Version string
+	// StoreOptions are how the store is opened.
+	StoreOptions []snapshot.Option
 	// ReportJitter bounds the random wait before the first status write of a session.
 	ReportJitter time.Duration
 	// Ready is called once, when the agent has done what kubelet should wait for: its
@@ -78,7 +80,7 @@ func (d Daemon) Run(ctx context.Context) error {
 			return err
 		}
 		if store == nil {
-			if store, err = snapshot.Open(d.Config.StateDir, log); err != nil {
+			if store, err = snapshot.Open(d.Config.StateDir, log, d.StoreOptions...); err != nil {
 				return fmt.Errorf("stateDir %s: %w", d.Config.StateDir, err)
 			}
 		}
@@ -142,6 +144,7 @@ func (d Daemon) begin(log logr.Logger, store *snapshot.Store, bootID string) (*l
 		log.Error(err, "Last sign of life cannot be read, the length of the outage stays unset")
 	}
 	l := newLoop(log, d.Machine, store, contents)
+	l.retain()
 	start := decide(bootID, d.Machine.Clock.Boot(), contents, alive)
 	switch {
 	case start.previous == nil && contents.Mark == nil:

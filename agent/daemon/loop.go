@@ -210,11 +210,21 @@ func (l *loop) keep(record v1alpha1.Recovery) error {
 	return nil
 }
 
+// retain tells the store how many generations the policy wants.
+func (l *loop) retain() {
+	var generations int32
+	if l.spec != nil {
+		generations = l.spec.Spec.Snapshot.RetainGenerations
+	}
+	l.store.SetRetain(int(generations))
+}
+
 func (l *loop) takeSpec(spec *snapshot.Spec) error {
 	if err := l.store.PutSpec(spec); err != nil {
 		return fmt.Errorf("storing the spec: %w", err)
 	}
 	l.spec = spec
+	l.retain()
 	if l.tracker != nil && l.tracker.Observe(timeline.TargetSet{Seconds: targetSeconds(spec)}) {
 		l.unsaved = true
 	}

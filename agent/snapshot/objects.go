@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"rekindle.edge/agent/snapshot/durable"
+	"rekindle.edge/agent/snapshot/vault"
 )
 
 // Buckets of the API's part of the store.
@@ -41,7 +43,12 @@ var (
 // soon as the disk takes it. Only a change that contradicts its scope is not taken at all.
 type Objects struct {
 	durable *durable.Map
+	vault   *vault.Vault
 	log     logr.Logger
+	// locked counts values that no key opened when the store was loaded.
+	locked int
+	// podChanges counts pods that came and went.
+	podChanges atomic.Uint64
 
 	mu         sync.RWMutex
 	state      state
@@ -65,21 +72,29 @@ type request struct {
 // requestQueue is more than the mirror sends at once.
 const requestQueue = 256
 
-func openObjects(m *durable.Map, log logr.Logger) (*Objects, error) {
+func openObjects(m *durable.Map, v *vault.Vault, log logr.Logger) (*Objects, error) {
 	o := &Objects{
-		durable: m, log: log, state: newState(),
+		durable: m, vault: v, log: log, state: newState(),
 		tokens: map[TokenKey]Token{}, remembered: map[string]map[string][]byte{},
 		subscribers: map[int]func(Event){}, requests: make(chan request, requestQueue), stopped: make(chan struct{}),
 	}
-	for bucket, load := range map[string]func(string, []byte) error{
-		bucketObjects: o.loadObject, bucketScopes: o.loadScope, bucketCollections: o.loadCollection,
-		bucketTombstones: o.loadTombstone, bucketTokens: o.loadToken, bucketOverlay: o.loadOverlay,
-		bucketRemembered: o.loadRemembered,
+	for _, entry := range []struct {
+		bucket string
+		load   func(string, []byte) error
+	}{
+		// Scopes come before objects: one that cannot be decrypted takes its scope away.
+		{bucketScopes, o.loadScope}, {bucketObjects, o.loadObject}, {bucketCollections, o.loadCollection},
+		{bucketTombstones, o.loadTombstone}, {bucketTokens, o.loadToken}, {bucketOverlay, o.loadOverlay},
+		{bucketRemembered, o.loadRemembered},
 	} {
-		if err := m.Each(bucket, load); err != nil {
-			return nil, fmt.Errorf("%s: %w", bucket, err)
+		if err := m.Each(entry.bucket, entry.load); err != nil {
+			return nil, fmt.Errorf("%s: %w", entry.bucket, err)
 		}
 	}
+	if o.locked > 0 {
+		log.Error(v.Problem(), "Secrets and tokens on this node's disk cannot be read and count as absent", "values", o.locked)
+	}
+	o.state.verdict.doubt = string(m.Get(bucketState, keyDoubt))
 	go o.run()
 	return o, nil
 }
@@ -88,6 +103,11 @@ func (o *Objects) loadObject(key string, value []byte) error {
 	scope, err := parseScope(key)
 	if err != nil {
 		return err
+	}
+	value, ok := o.reveal(durable.Record{Bucket: bucketObjects, Key: key}, scope.Resource, value)
+	if !ok {
+		o.state.unknown(scope)
+		return nil
 	}
 	object, err := decodeObject(scope.Namespace, scope.Name, value)
 	if err != nil {

@@ -205,7 +205,7 @@ func TestWhatIsDurableBeforeItIsHeardOf(t *testing.T) {
 		told := 0
 		cancel := o.Subscribe(func(Event) {
 			told++
-			if got := store.durable.Dirty(); got != dirty {
+			if got := store.durable.Due(); got != dirty {
 				t.Errorf("%s: unwritten changes when told: %v, want %v", event, got, dirty)
 			}
 		})

@@ -52,7 +52,11 @@ func (p *plan) overlay(key OverlayKey, value []byte) uint64 {
 		return p.version(key.Resource)
 	}
 	p.overlays[key] = value
-	p.changes = append(p.changes, durable.Change{Record: key.record(), Value: value})
+	change := durable.Change{Record: key.record()}
+	if value != nil {
+		change.Value = protect(p.vault, change.Record, key.Resource, value)
+	}
+	p.changes = append(p.changes, change)
 	p.urge(durable.Now)
 	version := p.raise(key.Resource, 0)
 	p.events = append(p.events, Event{
@@ -79,8 +83,14 @@ func (o *Objects) Overlay(key OverlayKey) ([]byte, bool) {
 
 func (o *Objects) loadOverlay(key string, value []byte) error {
 	scope, err := parseScope(key)
-	o.state.overlay[OverlayKey(scope)] = value
-	return err
+	if err != nil {
+		return err
+	}
+	value, ok := o.reveal(durable.Record{Bucket: bucketOverlay, Key: key}, scope.Resource, value)
+	if ok {
+		o.state.overlay[OverlayKey(scope)] = value
+	}
+	return nil
 }
 
 // Remember keeps a value that can be found out again when connected, such as an answer to

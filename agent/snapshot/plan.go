@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"rekindle.edge/agent/snapshot/durable"
+	"rekindle.edge/agent/snapshot/vault"
 )
 
 // A change is planned against a stage: which events it makes, which records it writes, and
@@ -20,12 +21,15 @@ import (
 // plan collects what changes come to.
 type plan struct {
 	*stage
+	vault   *vault.Vault
 	events  []Event
 	changes []durable.Change
 	when    durable.When
 }
 
-func newPlan(base *state) *plan { return &plan{stage: newStage(base), when: durable.Lazy} }
+func newPlan(base *state, v *vault.Vault) *plan {
+	return &plan{stage: newStage(base), vault: v, when: durable.Lazy}
+}
 
 func (p *plan) urge(when durable.When) { p.when = min(p.when, when) }
 
@@ -57,6 +61,11 @@ func (p *plan) sync(scope Scope, version string, objects []Object) error {
 	if !p.known(scope) {
 		p.scopes[scope] = true
 		p.changes = append(p.changes, durable.Change{Record: durable.Record{Bucket: bucketScopes, Key: scope.key()}, Value: []byte{}})
+		p.urge(durable.Now)
+	}
+	if scope.Resource == Pods && scope.Name == "" && p.base.verdict.doubt != "" {
+		p.trusted = true
+		p.changes = append(p.changes, doubtChange(""))
 		p.urge(durable.Now)
 	}
 	if listed := parseVersion(version); listed > p.version(scope.Resource) {
@@ -125,7 +134,8 @@ func (p *plan) put(r ref, object Object) {
 		p.emit(Modified, r, object, parseVersion(object.ResourceVersion))
 	}
 	p.objects[r] = &object
-	p.changes = append(p.changes, durable.Change{Record: objectRecord(r), Value: encodeObject(object)})
+	record := objectRecord(r)
+	p.changes = append(p.changes, durable.Change{Record: record, Value: protect(p.vault, record, r.resource, encodeObject(object))})
 }
 
 func (p *plan) remove(r ref, t EventType, atLeast uint64) {

@@ -16,6 +16,7 @@ type state struct {
 	// tombstones of pods, and when each was laid in the order of laying.
 	tombstones map[string]uint64
 	overlay    map[OverlayKey][]byte
+	verdict    verdict
 }
 
 type collection struct {
@@ -68,6 +69,8 @@ type stage struct {
 	tombstones []string
 	// overlays put, or deleted where nil.
 	overlays map[OverlayKey][]byte
+	// trusted says that a list of pods came from the API server.
+	trusted bool
 }
 
 func newStage(base *state) *stage {
@@ -166,6 +169,9 @@ func (s *stage) publish() {
 	}
 	for resource, version := range s.versions {
 		s.base.collection(resource).version = version
+	}
+	if s.trusted {
+		s.base.verdict = verdict{}
 	}
 	for key, value := range s.overlays {
 		if value == nil {

@@ -5,6 +5,7 @@
 package snapshot
 
 import (
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -12,11 +13,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-logr/logr"
 
 	"rekindle.edge/agent/boot"
 	"rekindle.edge/agent/snapshot/durable"
+	"rekindle.edge/agent/snapshot/vault"
 	"rekindle.edge/agent/timeline"
 	"rekindle.edge/api/v1alpha1"
 )
@@ -64,26 +67,66 @@ type Contents struct {
 type Store struct {
 	durable *durable.Map
 	objects *Objects
+	vault   *vault.Vault
 	// records is held while closed records are exchanged.
 	records sync.Mutex
+
+	retain  atomic.Int32
+	stop    context.CancelFunc
+	closing <-chan struct{}
+	sealed  chan struct{}
 }
 
-// Open opens the store in dir and makes what is missing. A damaged file is moved aside. An
-// error may go away: another process holds the file, or it cannot be read.
-func Open(dir string, log logr.Logger) (*Store, error) {
-	m, err := durable.Open(dir, log)
+// Open opens the store in dir and makes what is missing. In place of a damaged file it
+// takes the newest sealed generation. An error may go away: another process holds the
+// file, or it cannot be read.
+func Open(dir string, log logr.Logger, with ...Option) (*Store, error) {
+	var o options
+	for _, option := range with {
+		option(&o)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	// The key is unsealed while the file is checked.
+	unlocked := make(chan *vault.Vault, 1)
+	go func() { unlocked <- vault.Open(ctx, dir, o.sealer, log) }()
+	var v *vault.Vault
+	m, doubt, err := durable.Open(dir, durable.Options{Log: log, Checker: o.checker, BeforeWrite: func() error { return v.Save() }})
+	v = <-unlocked
 	if err != nil {
+		stop()
 		return nil, err
 	}
-	objects, err := openObjects(m, log)
+	if doubt != "" {
+		_ = m.Write(durable.Lazy, doubtChange(string(doubt)))
+	}
+	objects, err := openObjects(m, v, log)
 	if err != nil {
+		stop()
 		return nil, errors.Join(err, m.Close())
 	}
-	return &Store{durable: m, objects: objects}, nil
+	s := &Store{durable: m, objects: objects, vault: v, stop: stop, closing: ctx.Done(), sealed: make(chan struct{})}
+	s.SetRetain(0)
+	if objects.doubtful() {
+		if o.kubeletDir != "" {
+			objects.compareKubelet(o.kubeletDir)
+		}
+		if o.sandboxes != nil {
+			go objects.compareRuntime(ctx, o.sandboxes)
+		}
+		if trusted, reason := objects.Trusted(); !trusted {
+			log.Error(nil, "List of pods is held", "reason", reason)
+		}
+	}
+	// What the disk does not take now is tried again later.
+	_ = m.Write(durable.Now)
+	go s.sealLoop(log)
+	return s, nil
 }
 
 // Close writes what is left and closes the file.
 func (s *Store) Close() error {
+	s.stop()
+	<-s.sealed
 	s.objects.close()
 	return s.durable.Close()
 }
@@ -91,8 +134,8 @@ func (s *Store) Close() error {
 // Objects is the API's part of the store.
 func (s *Store) Objects() *Objects { return s.objects }
 
-// Problem says why changes do not reach the disk; nil: they do.
-func (s *Store) Problem() error { return s.durable.Problem() }
+// Problem says why changes do not reach the disk, or values cannot be read; nil: all is well.
+func (s *Store) Problem() error { return errors.Join(s.durable.Problem(), s.vault.Problem()) }
 
 // Load is all records.
 func (s *Store) Load() (Contents, error) {

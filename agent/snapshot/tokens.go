@@ -50,7 +50,8 @@ func (o *Objects) PutToken(key TokenKey, token Token) error {
 	if replaced {
 		when = durable.Slow
 	}
-	return o.durable.Write(when, durable.Change{Record: key.record(), Value: value})
+	record := key.record()
+	return o.durable.Write(when, durable.Change{Record: record, Value: o.vault.Encrypt(place(record), value)})
 }
 
 // Token is the token of a key, false if there is none.
@@ -105,6 +106,10 @@ func (o *Objects) loadToken(key string, value []byte) error {
 	var token Token
 	if err := json.Unmarshal([]byte(key), &k); err != nil {
 		return err
+	}
+	value, ok := o.decrypt(durable.Record{Bucket: bucketTokens, Key: key}, value)
+	if !ok {
+		return nil
 	}
 	if err := json.Unmarshal(value, &token); err != nil {
 		return err

@@ -70,7 +70,7 @@ func (o *Objects) close() {
 
 func (o *Objects) write(batch []request) {
 	o.mu.RLock()
-	p := newPlan(&o.state)
+	p := newPlan(&o.state, o.vault)
 	refused := make([]error, len(batch))
 	for i, r := range batch {
 		refused[i] = r.plan(p)
@@ -91,6 +91,11 @@ func (o *Objects) write(batch []request) {
 	o.mu.Lock()
 	p.publish()
 	o.mu.Unlock()
+	for _, event := range p.events {
+		if event.Resource == Pods && (event.Type == Added || event.Type == Deleted) {
+			o.podChanges.Add(1)
+		}
+	}
 	o.tell(p.events)
 	for i, r := range batch {
 		r.done <- errors.Join(refused[i], err)

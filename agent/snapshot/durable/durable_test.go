@@ -3,6 +3,7 @@ package durable
 import (
 	"errors"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -21,11 +22,38 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func mustOpen(t *testing.T, dir string) *Map {
+// TestMain lets the test binary be the checking process.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == CheckCommand {
+		os.Exit(CheckMain(os.Args[2:], os.Stderr))
+	}
+	// The race detector would let every child wait for a second before it ends.
+	os.Setenv("GORACE", "atexit_sleep_ms=0")
+	os.Exit(m.Run())
+}
+
+func open(dir string) (*Map, Doubt, error) {
+	checker := SelfChecker()
+	// The race detector's own memory is more than any limit.
+	checker.CPUSeconds, checker.MemoryBytes = 1, math.MaxUint64
+	return Open(dir, Options{Log: logr.Discard(), Checker: checker})
+}
+
+func mustOpenDoubt(t *testing.T, dir string) (*Map, Doubt) {
 	t.Helper()
-	m, err := Open(dir, logr.Discard())
+	m, doubt, err := open(dir)
 	must(t, err)
 	t.Cleanup(func() { m.Close() })
+	return m, doubt
+}
+
+// mustOpen opens what must be sound.
+func mustOpen(t *testing.T, dir string) *Map {
+	t.Helper()
+	m, doubt := mustOpenDoubt(t, dir)
+	if doubt != "" {
+		t.Fatalf("%s is in doubt: %s", dir, doubt)
+	}
 	return m
 }
 
@@ -47,10 +75,13 @@ func remove(bucket, key string) Change { return Change{Record: Record{bucket, ke
 func fill(t *testing.T, m *Map) map[Record]string {
 	t.Helper()
 	want := map[Record]string{}
-	for i := range 40 {
-		change := put("objects", strconv.Itoa(i), string(make([]byte, 100*i)))
+	for i := range 80 {
+		change := put("objects", strconv.Itoa(i), string(make([]byte, 50*i)))
 		want[change.Record] = string(change.Value)
-		must(t, m.Write(Now, change))
+		must(t, m.Write(Lazy, change))
+		if i%20 == 0 {
+			must(t, m.Write(Now))
+		}
 	}
 	must(t, m.Write(Now, put("state", "a", "1"), put("state", "b", ""), remove("objects", "7")))
 	want[Record{"state", "a"}], want[Record{"state", "b"}] = "1", ""
@@ -94,6 +125,7 @@ func onDisk(t *testing.T, m *Map) map[Record]string {
 
 func TestHowSoonAChangeIsOnTheDisk(t *testing.T) {
 	m := mustOpen(t, t.TempDir())
+	must(t, m.Write(Now))
 	must(t, m.Write(Lazy, put("b", "lazy", "1")))
 	must(t, m.Write(Slow, put("b", "slow", "1")))
 	time.Sleep(soon + 200*time.Millisecond)
@@ -116,91 +148,9 @@ func TestHowSoonAChangeIsOnTheDisk(t *testing.T) {
 	}
 }
 
-func TestADamagedFileIsKeptAndANewOneBegun(t *testing.T) {
-	overwrite := func(offset int64, data string) func(*testing.T, string) {
-		return func(t *testing.T, path string) {
-			file, err := os.OpenFile(path, os.O_WRONLY, 0)
-			must(t, err)
-			defer file.Close()
-			_, err = file.WriteAt([]byte(data), offset)
-			must(t, err)
-		}
-	}
-	update := func(f func(*bolt.Tx) error) func(*testing.T, string) {
-		return func(t *testing.T, path string) {
-			db, err := bolt.Open(path, 0o600, nil)
-			must(t, err)
-			must(t, db.Update(f))
-			must(t, db.Close())
-		}
-	}
-	cases := map[string]func(*testing.T, string){
-		"no database at all":   func(t *testing.T, path string) { must(t, os.WriteFile(path, []byte("scrap"), 0o600)) },
-		"empty":                func(t *testing.T, path string) { must(t, os.WriteFile(path, nil, 0o600)) },
-		"both meta pages gone": overwrite(0, string(make([]byte, 2*os.Getpagesize()))),
-		"pages gone": func(t *testing.T, path string) {
-			info, err := os.Stat(path)
-			must(t, err)
-			overwrite(int64(2*os.Getpagesize()), string(make([]byte, int(info.Size())-2*os.Getpagesize())))(t, path)
-		},
-		"cut short": func(t *testing.T, path string) { must(t, os.Truncate(path, int64(2*os.Getpagesize()+10))) },
-		"a value changed": update(func(tx *bolt.Tx) error {
-			bucket := tx.Bucket([]byte("objects"))
-			value := append([]byte(nil), bucket.Get([]byte("9"))...)
-			value[len(value)-1] ^= 1
-			return bucket.Put([]byte("9"), value)
-		}),
-		"a value under another key": update(func(tx *bolt.Tx) error {
-			bucket := tx.Bucket([]byte("objects"))
-			value := append([]byte(nil), bucket.Get([]byte("9"))...)
-			return errors.Join(bucket.Delete([]byte("9")), bucket.Put([]byte("99"), value))
-		}),
-		"a record lost": update(func(tx *bolt.Tx) error { return tx.Bucket([]byte("objects")).Delete([]byte("9")) }),
-		"a bucket lost": update(func(tx *bolt.Tx) error { return tx.DeleteBucket([]byte("objects")) }),
-		"no version":    update(func(tx *bolt.Tx) error { return tx.Bucket(bucketMeta).Delete(keyVersion) }),
-		"no sum":        update(func(tx *bolt.Tx) error { return tx.Bucket(bucketMeta).Delete(keyContent) }),
-	}
-	for name, damage := range cases {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			m := mustOpen(t, dir)
-			fill(t, m)
-			must(t, m.Close())
-			damage(t, m.path())
-			m = mustOpen(t, dir)
-			if got := records(m); len(got) != 0 {
-				t.Errorf("records of the new file: %v, want none", got)
-			}
-			want := fill(t, m)
-			must(t, m.Close())
-			if diff := cmp.Diff(want, records(mustOpen(t, dir))); diff != "" {
-				t.Errorf("records written after the damage (-want +got):\n%s", diff)
-			}
-			if _, err := os.Stat(m.path() + damagedMark + "1"); err != nil {
-				t.Errorf("the damaged file is not kept: %v", err)
-			}
-		})
-	}
-}
-
-func TestDamagedFilesAreBounded(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, FileName)
-	for range keptDamaged + 9 {
-		must(t, os.WriteFile(path, []byte("scrap"), 0o600))
-		must(t, mustOpen(t, dir).Close())
-	}
-	got, err := filepath.Glob(path + damagedMark + "*")
-	must(t, err)
-	want := []string{path + damagedMark + "10", path + damagedMark + "11", path + damagedMark + "12"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("kept files (-want +got):\n%s", diff)
-	}
-}
-
 func TestAFaultWhileInUseCostsNothing(t *testing.T) {
 	dir := t.TempDir()
-	m, err := Open(dir, logr.Discard())
+	m, _, err := open(dir)
 	must(t, err)
 	want := fill(t, m)
 	must(t, os.Truncate(m.path(), 0))
@@ -255,7 +205,7 @@ func TestAFileOfANewerAgentIsLeftAlone(t *testing.T) {
 func TestAFileThatIsHeldIsNotLoaded(t *testing.T) {
 	dir := t.TempDir()
 	fill(t, mustOpen(t, dir))
-	if _, err := Open(dir, logr.Discard()); err == nil || errors.Is(err, ErrDamaged) {
+	if _, _, err := open(dir); err == nil || errors.Is(err, ErrDamaged) {
 		t.Errorf("got error %v, want one that is no damage", err)
 	}
 }
@@ -293,6 +243,7 @@ func TestAFileOfVersion1IsUpgraded(t *testing.T) {
 	}
 	for range 2 {
 		m := mustOpen(t, dir)
+		must(t, m.Write(Now))
 		if diff := cmp.Diff(want, records(m)); diff != "" {
 			t.Errorf("records (-want +got):\n%s", diff)
 		}

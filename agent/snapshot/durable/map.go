@@ -49,8 +49,10 @@ const (
 // Map is the records. Its methods are safe for concurrent use. Values are shared: nobody
 // may change one.
 type Map struct {
-	dir string
-	log logr.Logger
+	dir         string
+	log         logr.Logger
+	checker     *Checker
+	beforeWrite func() error
 
 	mu      sync.Mutex
 	records map[Record][]byte
@@ -58,6 +60,8 @@ type Map struct {
 	dirty map[Record]bool
 	// written counts calls of Write, so that one commit can answer several.
 	written uint64
+	// changed counts those that were urgent.
+	changed uint64
 	due     time.Time
 	timer   *time.Timer
 	retry   time.Duration
@@ -73,6 +77,8 @@ type Map struct {
 	damaged bool
 	// newer is why the file may not be touched.
 	newer error
+	// sealing is held while a generation is sealed.
+	sealing sync.Mutex
 }
 
 // Each calls f for every record of a bucket, in no order. Write must not be called in f.
@@ -118,6 +124,9 @@ func (m *Map) Write(when When, changes ...Change) error {
 	}
 	m.written++
 	number := m.written
+	if when <= Soon && len(changes) > 0 {
+		m.changed++
+	}
 	switch when {
 	case Soon:
 		m.schedule(soon)
@@ -200,7 +209,13 @@ func (m *Map) flush() error {
 	}
 	m.mu.Unlock()
 
-	err := m.attach()
+	var err error
+	if m.beforeWrite != nil {
+		err = m.beforeWrite()
+	}
+	if err == nil {
+		err = m.attach()
+	}
 	if err == nil && len(changes) > 0 {
 		err = m.file.commit(changes)
 		if err != nil && !isFull(err) {
@@ -235,16 +250,16 @@ func (m *Map) flush() error {
 
 func (m *Map) path() string { return filepath.Join(m.dir, FileName) }
 
-// Dirty says whether there are changes that are not on the disk.
-func (m *Map) Dirty() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return len(m.dirty) > 0
-}
-
 // Due says whether changes are on their way to the disk, without the lazy ones.
 func (m *Map) Due() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return !m.due.IsZero()
+}
+
+// Changed counts the changes that were to be written now or soon.
+func (m *Map) Changed() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.changed
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sys/unix"
@@ -14,43 +15,78 @@ import (
 // newMark ends the name of a file that is not complete yet.
 const newMark = ".new"
 
-// Open loads the file in dir. A damaged file is moved aside and a new one begun. An error
+// Options of a map.
+type Options struct {
+	Log logr.Logger
+	// Checker of files before they are opened; nil: within this process.
+	Checker *Checker
+	// BeforeWrite is called before anything is written; while it fails nothing is. May be nil.
+	BeforeWrite func() error
+}
+
+// Doubt says why the content may be older than what was last written; empty: it is not.
+type Doubt string
+
+// Open loads the file in dir. In place of a damaged one it takes the newest sealed
+// generation that is good, or begins anew; the damaged one is kept for inspection. An error
 // is of the kind that may go away, and nothing was loaded. If the content is loaded but
 // cannot be written, because the disk is full or read-only or the file is of a newer agent,
 // that is the map's problem and no error.
-func Open(dir string, log logr.Logger) (*Map, error) {
-	m := &Map{dir: dir, log: log, records: map[Record][]byte{}, dirty: map[Record]bool{}}
+func Open(dir string, options Options) (*Map, Doubt, error) {
+	m := &Map{
+		dir: dir, log: options.Log, checker: options.Checker, beforeWrite: options.BeforeWrite,
+		records: map[Record][]byte{}, dirty: map[Record]bool{},
+	}
 	if err := ensureDir(dir); err != nil && !cannotWrite(err) {
-		return nil, err
+		return nil, "", err
 	}
-	err := m.load()
+	doubt, err := m.load()
 	switch {
-	case errors.Is(err, ErrDamaged):
-		log.Error(err, "Store is damaged, beginning a new one", "path", m.path())
-		m.damaged = true
 	case isNewer(err):
-		log.Error(err, "Store is of a newer agent, going on in memory", "path", m.path())
+		m.log.Error(err, "Store is of a newer agent, going on in memory", "path", m.path())
 		m.newer, m.problem = err, err
-		return m, nil
+		return m, "", nil
 	case err != nil:
-		return nil, fmt.Errorf("opening %s: %w", m.path(), err)
+		return nil, "", fmt.Errorf("opening %s: %w", m.path(), err)
 	}
-	// What cannot be written now is tried again later.
-	_ = m.Write(Now)
-	return m, nil
+	return m, doubt, nil
 }
 
-// load reads the file. It stays open if it can be written as it is.
-func (m *Map) load() error {
-	info, err := os.Stat(m.path())
+// load reads the file, or what is left in its place.
+func (m *Map) load() (Doubt, error) {
+	_, err := os.Stat(m.path())
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && !m.HasSealed():
+		return "", nil
 	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return err
-	case info.Size() == 0:
-		return fmt.Errorf("%w: it is empty", ErrDamaged)
+		err = fmt.Errorf("%w: it is missing", ErrDamaged)
+	case err == nil:
+		err = m.checker.check(m.path())
 	}
+	var doubt Doubt
+	if errors.Is(err, ErrDoubtful) {
+		m.log.Error(err, "Store may lack its last change", "path", m.path())
+		doubt, err = Doubt(err.Error()), nil
+	}
+	if err == nil {
+		err = m.loadNewest()
+	}
+	if !errors.Is(err, ErrDamaged) {
+		return doubt, err
+	}
+	m.damaged = true
+	generation, restoreErr := m.restore()
+	if restoreErr != nil {
+		m.log.Error(errors.Join(err, restoreErr), "Store is damaged, beginning a new one", "path", m.path())
+		return Doubt(fmt.Sprintf("%v; %v", err, restoreErr)), nil
+	}
+	m.log.Error(err, "Store is damaged, going on with a sealed generation", "path", m.path(),
+		"generation", generation.Number, "sealed", generation.Sealed)
+	return Doubt(fmt.Sprintf("%v; generation %d of %s is used", err, generation.Number, generation.Sealed.UTC().Format(time.RFC3339))), nil
+}
+
+// loadNewest reads the file itself. It stays open if it can be written as it is.
+func (m *Map) loadNewest() error {
 	return guard(func() error {
 		readOnly := false
 		db, err := openDB(m.path(), readOnly)
@@ -67,6 +103,7 @@ func (m *Map) load() error {
 		}
 		m.records = records
 		if readOnly || found != version {
+			// The first write makes a new file.
 			return db.Close()
 		}
 		m.file = &file{db}
