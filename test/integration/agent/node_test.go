@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,7 +70,7 @@ type node struct {
 	stopping atomic.Bool
 
 	stopAgent func()
-	log       *bytes.Buffer
+	log       *agentLog
 }
 
 // nodes counts, so that every spec has its own.
@@ -144,9 +145,9 @@ func (n *node) powerOn() {
 
 // startAgent runs the agent until stopAgent.
 func (n *node) startAgent() {
-	n.log = &bytes.Buffer{}
-	output := &lockedWriter{to: n.log}
-	ctx, cancel := context.WithCancel(logr.NewContext(ctx, textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(output)))))
+	n.log = &agentLog{}
+	log := textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(1), textlogger.Output(n.log)))
+	ctx, cancel := context.WithCancel(logr.NewContext(ctx, log))
 	done := make(chan struct{})
 	ready := make(chan struct{})
 	go func() {
@@ -164,7 +165,7 @@ func (n *node) startAgent() {
 	n.stopAgent = sync.OnceFunc(func() {
 		cancel()
 		<-done
-		GinkgoWriter.Printf("--- agent of %s\n%s", n.bootID(), n.log)
+		GinkgoWriter.Printf("--- agent of %s\n%s", n.bootID(), n.log.String())
 	})
 	Eventually(ready).Should(BeClosed())
 }
@@ -221,13 +222,23 @@ func (n *node) startKubelet() {
 	n.healthy.Store(true)
 }
 
-type lockedWriter struct {
-	mu sync.Mutex
-	to *bytes.Buffer
+// writes counts how often the agent, since its start, has written its status.
+func (n *node) writes() int { return strings.Count(n.log.String(), `"Status written"`) }
+
+// agentLog is what an agent has logged.
+type agentLog struct {
+	mu   sync.Mutex
+	text bytes.Buffer
 }
 
-func (w *lockedWriter) Write(data []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.to.Write(data)
+func (l *agentLog) Write(data []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(data)
+}
+
+func (l *agentLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
