@@ -162,11 +162,11 @@ func tellStatus(log logr.Logger, state error) {
 // generate is run by systemd, see wiring.Generate.
 func generate(args []string, stderr io.Writer) int {
 	if len(args) != 3 {
-		fmt.Fprintln(stderr, "Usage: rekindle-agent generate KUBELET_UNIT CONTAINERD_UNIT DIRECTORY (systemd runs this)")
+		_, _ = fmt.Fprintln(stderr, "Usage: rekindle-agent generate KUBELET_UNIT CONTAINERD_UNIT DIRECTORY (systemd runs this)")
 		return 2
 	}
 	if err := wiring.Generate("/", args[2], args[0], args[1]); err != nil {
-		fmt.Fprintf(stderr, "rekindle-agent: kubelet's unit is left as it is: %v\n", err)
+		_, _ = fmt.Fprintf(stderr, "rekindle-agent: kubelet's unit is left as it is: %v\n", err)
 		return 1
 	}
 	return 0

@@ -242,7 +242,7 @@ func TestInterruptedRunIsRolledBackFirst(t *testing.T) {
 				}
 				func() {
 					defer func() {
-						if r := recover(); r != nil && r != errCut {
+						if r := recover(); r != nil && r != any(errCut) {
 							panic(r)
 						}
 					}()
@@ -341,5 +341,24 @@ func TestRuntimeVersion(t *testing.T) {
 		if err := runtimeVersionSuits(name, version); (err == nil) != want {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+}
+
+func TestOwnKubeconfig(t *testing.T) {
+	tests := map[string]struct {
+		args []string
+		want string
+	}{
+		"the last one counts":              {[]string{"kubelet", "--kubeconfig=/a", "--kubeconfig=/b"}, "/b"},
+		"the agent's is not kubelet's own": {[]string{"kubelet", "--kubeconfig=/a", "--kubeconfig=/run/rekindle/kubelet.kubeconfig"}, "/a"},
+		"it may be two arguments":          {[]string{"kubelet", "--kubeconfig", "/a", "--v=2"}, "/a"},
+		"there may be none":                {[]string{"kubelet", "--kubeconfig"}, ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := ownKubeconfig(tc.args); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
 	}
 }

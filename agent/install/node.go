@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,7 +59,29 @@ func (m Machine) Suits(ctx context.Context) error {
 	if _, err := m.Identity.Read(); err != nil {
 		return fmt.Errorf("%w; name the file as kubeconfig in %s if it is elsewhere", err, config.DefaultPath)
 	}
+	_, args, err := wiring.Service{Unit: m.Settings.KubeletUnit, Units: m.Units}.Process(ctx)
+	if err != nil {
+		return err
+	}
+	if used := ownKubeconfig(args); used != "" && !slices.Contains(m.Settings.Kubeconfigs(), used) {
+		return fmt.Errorf("kubelet runs with --kubeconfig=%s; name that file as kubeconfig in %s", used, config.DefaultPath)
+	}
 	return m.runtimeSuits(ctx)
+}
+
+// ownKubeconfig is the file that kubelet's own arguments name, empty if none does.
+func ownKubeconfig(args []string) string {
+	own := ""
+	for i, arg := range args {
+		value, ok := strings.CutPrefix(arg, "--kubeconfig=")
+		if arg == "--kubeconfig" && i+1 < len(args) {
+			value, ok = args[i+1], true
+		}
+		if ok && filepath.Dir(value) != wiring.RunDir {
+			own = value
+		}
+	}
+	return own
 }
 
 func (m Machine) runtimeSuits(ctx context.Context) error {
