@@ -13,7 +13,6 @@ import (
 	"rekindle.edge/agent/config"
 	"rekindle.edge/agent/host"
 	"rekindle.edge/agent/install"
-	"rekindle.edge/agent/localapi"
 )
 
 // kubeletPatience is how long kubelet may take to be well after the change.
@@ -51,7 +50,7 @@ func installOrNot(ctx context.Context, name, path string, stdout io.Writer) erro
 		Node: install.Machine{
 			Settings: settings,
 			Units:    units,
-			Identity: &localapi.IdentitySource{Kubeconfigs: settings.Kubeconfigs(), CertDir: kubeletCertDir},
+			Identity: identity(settings),
 		},
 		Root: "/", Settings: settings, Binary: binary, Patience: kubeletPatience,
 		Say: func(format string, args ...any) { _, _ = fmt.Fprintf(stdout, format+"\n", args...) },

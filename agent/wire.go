@@ -22,8 +22,10 @@ import (
 	"rekindle.edge/agent/wiring"
 )
 
-// kubeletCertDir is where kubelet keeps certificates that it rotated to.
-const kubeletCertDir = "/var/lib/kubelet/pki"
+// identity of the node, as kubelet's files have it.
+func identity(settings config.Config) *localapi.IdentitySource {
+	return &localapi.IdentitySource{Kubeconfigs: settings.Kubeconfigs(), CertDir: filepath.Join(settings.KubeletRootDir, "pki")}
+}
 
 // localAddress is where kubelet finds the local API.
 var localAddress = net.JoinHostPort(localapi.Loopback, strconv.Itoa(localapi.Port))
@@ -59,7 +61,7 @@ func wire(ctx context.Context, settings config.Config, units wiring.Units, ready
 			ready()
 		}
 	}
-	server := localapi.New(log, pki, &localapi.IdentitySource{Kubeconfigs: settings.Kubeconfigs(), CertDir: kubeletCertDir})
+	server := localapi.New(log, pki, identity(settings))
 	var running sync.WaitGroup
 	defer running.Wait()
 	running.Go(func() {
