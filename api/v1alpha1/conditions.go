@@ -78,6 +78,33 @@ const (
 	ReasonObserveOnly = "ObserveOnly"
 )
 
+// Reasons of SnapshotFresh; the last three are reasons of findings too.
+const (
+	// ReasonInStep: everything was in step with the API server within maxStalenessSeconds.
+	ReasonInStep = "InStep"
+	// ReasonNotSynced: not everything was read yet.
+	ReasonNotSynced = "NotSynced"
+	// ReasonOutOfStep: a collection was last in step longer ago than that; the message
+	// names it.
+	ReasonOutOfStep = "OutOfStep"
+	// ReasonReadRefused: the node may not read something that it is to keep. The findings
+	// name the resource and the rule that is missing.
+	ReasonReadRefused = "ReadRefused"
+	// ReasonPodListHeld: the API server's list lacks pods of the node and is not believed.
+	ReasonPodListHeld = "PodListHeld"
+	// ReasonOtherCluster: the API server that answers is not of the node's cluster.
+	ReasonOtherCluster = "OtherCluster"
+)
+
+// Reasons of findings about service account tokens.
+const (
+	// ReasonTokenExpired: tokens have run out, or had when they were replayed.
+	ReasonTokenExpired = "TokenExpired"
+	// ReasonTokensOmitted: the policy keeps no tokens, so the pod does not start while the
+	// node is cut off.
+	ReasonTokensOmitted = "TokensOmitted"
+)
+
 // Values of Recovery.incompleteReason.
 const (
 	// IncompletePodsNotReady: the time was up before every expected pod was Ready;

@@ -1,0 +1,78 @@
+package mirror
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"rekindle.edge/agent/snapshot"
+)
+
+const (
+	issuerKind = "issuer"
+	issuerKeys = "keys"
+	issuerName = "name"
+	// largestKeys is more than any issuer publishes.
+	largestKeys = 1 << 20
+)
+
+// IssuerKeys are the public keys of the service account tokens' issuer as they were last
+// read, and the issuer's name. Nil: none were read yet.
+func IssuerKeys(objects *snapshot.Objects) (*jose.JSONWebKeySet, string) {
+	kept := objects.Remembered(issuerKind)
+	var keys jose.JSONWebKeySet
+	if json.Unmarshal(kept[issuerKeys], &keys) != nil || len(keys.Keys) == 0 {
+		return nil, ""
+	}
+	return &keys, string(kept[issuerName])
+}
+
+// readIssuer keeps the issuer's keys and name.
+func (s *session) readIssuer(ctx context.Context) error {
+	keys, err := s.readAll(ctx, "/openid/v1/jwks")
+	if err != nil {
+		return err
+	}
+	var set jose.JSONWebKeySet
+	if err := json.Unmarshal(keys, &set); err != nil || len(set.Keys) == 0 {
+		return fmt.Errorf("/openid/v1/jwks answers no keys (%w)", err)
+	}
+	var configuration struct {
+		Issuer string `json:"issuer"`
+	}
+	if err := s.readJSON(ctx, "/.well-known/openid-configuration", &configuration); err != nil {
+		return err
+	}
+	if err := s.verify.confirm(ctx); err != nil {
+		return err
+	}
+	s.remember(issuerKind, issuerKeys, keys)
+	s.remember(issuerKind, issuerName, []byte(configuration.Issuer))
+	return nil
+}
+
+// remember writes only what is new: an idle node writes nothing.
+func (s *session) remember(kind, key string, value []byte) {
+	if !bytes.Equal(s.m.objects.Remembered(kind)[key], value) {
+		s.m.objects.Remember(kind, key, value)
+	}
+}
+
+func (s *session) readAll(ctx context.Context, path string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	if err := s.client.limit.Wait(ctx); err != nil {
+		return nil, err
+	}
+	response, err := s.client.do(ctx, http.MethodGet, path, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	return io.ReadAll(io.LimitReader(response.Body, largestKeys))
+}

@@ -1,0 +1,51 @@
+package mirror
+
+import (
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"rekindle.edge/agent/snapshot"
+)
+
+// scopeState is how one follower stands. It is guarded by the mirror's lock.
+type scopeState struct {
+	scope snapshot.Scope
+	// warm is set for an entry of the policy's warm list.
+	warm bool
+	// open says that a watch runs, on a list that was taken as a whole.
+	open, listed, held bool
+	// refused is what the server said when it did not let the node read; empty: it does.
+	refused      string
+	refusedSince time.Time
+}
+
+func (s *scopeState) watching(m *Mirror) {
+	m.mu.Lock()
+	s.open = true
+	m.mu.Unlock()
+	m.tick()
+}
+
+func (s *scopeState) synced(m *Mirror, held bool) {
+	m.mu.Lock()
+	s.listed, s.held, s.refused = true, held, ""
+	m.heard = m.wall()
+	m.mu.Unlock()
+	m.tick()
+}
+
+// left is told how a watch, or the attempt at one, has ended.
+func (s *scopeState) left(m *Mirror, err error) {
+	m.mu.Lock()
+	s.open = s.open && err == nil
+	switch {
+	case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err):
+		if s.refused == "" {
+			s.refusedSince = m.wall()
+		}
+		s.refused = err.Error()
+	}
+	m.mu.Unlock()
+	m.tick()
+}

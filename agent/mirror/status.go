@@ -1,0 +1,264 @@
+package mirror
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"rekindle.edge/agent/snapshot"
+	"rekindle.edge/api/v1alpha1"
+)
+
+const (
+	// defaultStaleness applies while no policy does.
+	defaultStaleness = 300 * time.Second
+	// refusedPatience is how long a refusal may last before it is told: the Node authorizer
+	// learns of a pod's references a moment after the pod is there.
+	refusedPatience = 30 * time.Second
+)
+
+// Report is what the status says of the mirror.
+type Report struct {
+	// Fresh is the condition SnapshotFresh without times.
+	Fresh metav1.Condition
+	// InStep is when everything was last known in step; zero: never.
+	InStep   time.Time
+	Objects  int32
+	Findings []v1alpha1.Finding
+}
+
+// standing is what a report is made of.
+type standing struct {
+	now       time.Time
+	staleness time.Duration
+	// inStep of each collection that is mirrored; zero: never.
+	inStep  map[schema.GroupVersionResource]time.Time
+	refused []refusedRead
+	// doubt in words; empty: the list of pods is believed.
+	doubt string
+	held  int
+	other error
+	// issuer is why the issuer's keys cannot be read; empty: they can.
+	issuer string
+	tokens tokenBook
+}
+
+// refusedRead is a scope that the server does not let the node read.
+type refusedRead struct {
+	scope snapshot.Scope
+	warm  bool
+	why   string
+}
+
+// Report gives the present state. It asks nobody.
+func (m *Mirror) Report() Report {
+	s := m.standing()
+	report := s.report()
+	for resource := range s.inStep {
+		all, _ := m.objects.List(resource)
+		report.Objects += int32(len(all))
+	}
+	for resource := range byClosure {
+		if _, counted := s.inStep[resource]; !counted {
+			all, _ := m.objects.List(resource)
+			report.Objects += int32(len(all))
+		}
+	}
+	return report
+}
+
+func (m *Mirror) standing() standing {
+	m.mu.Lock()
+	s := standing{
+		now: m.wall(), staleness: defaultStaleness, inStep: map[schema.GroupVersionResource]time.Time{},
+		other: m.other, issuer: m.issuerRefused, tokens: m.tokens,
+	}
+	if m.spec != nil && m.spec.Snapshot.MaxStalenessSeconds > 0 {
+		s.staleness = time.Duration(m.spec.Snapshot.MaxStalenessSeconds) * time.Second
+	}
+	if m.doubt != nil {
+		s.doubt, s.held = m.doubtWhy, len(m.doubt.missing)
+	}
+	for _, resource := range append([]schema.GroupVersionResource{pods, nodes}, baseCollections...) {
+		s.inStep[resource] = time.Time{}
+	}
+	for state := range m.states {
+		if state.refused != "" && s.now.Sub(state.refusedSince) >= refusedPatience {
+			s.refused = append(s.refused, refusedRead{state.scope, state.warm, state.refused})
+		} else if state.scope.Resource.Version != "" {
+			s.inStep[state.scope.Resource] = time.Time{}
+		}
+	}
+	m.mu.Unlock()
+	for resource := range s.inStep {
+		s.inStep[resource], _ = m.objects.InStep(resource)
+	}
+	return s
+}
+
+func (s standing) report() Report {
+	r := Report{Findings: s.findings()}
+	oldest := schema.GroupVersionResource{}
+	first := true
+	for _, resource := range slices.SortedFunc(maps.Keys(s.inStep), func(a, b schema.GroupVersionResource) int { return strings.Compare(a.String(), b.String()) }) {
+		if t := s.inStep[resource]; first || t.Before(r.InStep) {
+			r.InStep, oldest, first = t, resource, false
+		}
+	}
+	condition := func(status metav1.ConditionStatus, reason, message string) {
+		r.Fresh = metav1.Condition{Type: v1alpha1.ConditionSnapshotFresh, Status: status, Reason: reason, Message: message}
+	}
+	switch {
+	case s.other != nil:
+		condition(metav1.ConditionFalse, v1alpha1.ReasonOtherCluster, "The API server that answers is not of the cluster that this node was in; nothing of it is taken.")
+	case s.doubt != "":
+		condition(metav1.ConditionFalse, v1alpha1.ReasonPodListHeld, "The API server's list of pods lacks pods of this node and is not believed: "+s.doubt+".")
+	case len(s.refused) > 0:
+		condition(metav1.ConditionFalse, v1alpha1.ReasonReadRefused, "The node may not read "+s.refused[0].name()+" and perhaps more, see the findings.")
+	case r.InStep.IsZero():
+		condition(metav1.ConditionUnknown, v1alpha1.ReasonNotSynced, "Not everything was read yet: "+oldest.GroupResource().String()+".")
+	case s.now.Sub(r.InStep) > s.staleness:
+		condition(metav1.ConditionFalse, v1alpha1.ReasonOutOfStep, fmt.Sprintf("%s was last in step longer ago than %s.", oldest.GroupResource(), s.staleness))
+	default:
+		condition(metav1.ConditionTrue, v1alpha1.ReasonInStep, fmt.Sprintf("Everything was in step within %s.", s.staleness))
+	}
+	return r
+}
+
+// name is the resource alone: which secrets a node has is nobody's business.
+func (r refusedRead) name() string { return r.scope.Resource.GroupResource().String() }
+
+func (s standing) findings() []v1alpha1.Finding {
+	var all []v1alpha1.Finding
+	add := func(f v1alpha1.Finding) {
+		if !slices.Contains(all, f) {
+			all = append(all, f)
+		}
+	}
+	if s.other != nil {
+		add(v1alpha1.Finding{
+			Reason: v1alpha1.ReasonOtherCluster, Severity: v1alpha1.SeverityBlocksNode,
+			Message: "The Node and the Service default/kubernetes have other UIDs than before. If the node has moved to another cluster, stop the agent and remove its state directory; else look which API server answers.",
+		})
+	}
+	if s.doubt != "" {
+		add(v1alpha1.Finding{
+			Reason: v1alpha1.ReasonPodListHeld, Severity: v1alpha1.SeveritySlows,
+			Message: fmt.Sprintf("%d pods of this node are missing at the API server and kept: %s. Restore them, or wait until they are given up.", s.held, s.doubt),
+		})
+	}
+	slices.SortFunc(s.refused, func(a, b refusedRead) int { return strings.Compare(a.name(), b.name()) })
+	for _, r := range s.refused {
+		add(r.finding())
+	}
+	if s.issuer != "" {
+		add(v1alpha1.Finding{
+			Reason: v1alpha1.ReasonReadRefused, Severity: v1alpha1.SeveritySlows, Object: "nonResourceURL/openid/v1/jwks",
+			Message: "The node may not get /openid/v1/jwks and /.well-known/openid-configuration, so service account tokens cannot be checked while it is cut off. Apply config/rbac.",
+		})
+	}
+	expired := s.tokens.expired
+	if s.now.Sub(s.tokens.lastExpired) < expiredShown {
+		expired = max(expired, s.tokens.replayedExpired)
+	}
+	if expired > 0 {
+		add(v1alpha1.Finding{
+			Reason: v1alpha1.ReasonTokenExpired, Severity: v1alpha1.SeveritySlows,
+			Message: "Service account tokens of this node's pods have run out, or had when they were replayed while it was cut off: their pods start, and what they ask of the API server is refused until it answers again.",
+		})
+	}
+	for _, pod := range s.tokens.omitted {
+		add(v1alpha1.Finding{
+			Reason: v1alpha1.ReasonTokensOmitted, Severity: v1alpha1.SeverityBlocksPod, Pod: pod,
+			Message: "The pod has a token volume and the policy's serviceAccountTokens is Omit: it does not start while the node is cut off.",
+		})
+	}
+	return all
+}
+
+// finding names the resource and the rule that is missing.
+func (r refusedRead) finding() v1alpha1.Finding {
+	resource := r.scope.Resource
+	f := v1alpha1.Finding{Reason: v1alpha1.ReasonReadRefused, Severity: v1alpha1.SeveritySlows, Object: resource.GroupResource().String()}
+	rule := fmt.Sprintf("{apiGroups: [%q], resources: [%q], verbs: [get, list, watch]}", resource.Group, resource.Resource)
+	switch {
+	case r.warm && resource.Version == "":
+		f.Message = fmt.Sprintf("cacheWarmup.resources names %s, which the API server does not serve. Is the name the plural, and its CRD installed?", resource.GroupResource())
+	case r.warm:
+		f.Message = "cacheWarmup.resources needs the rule " + rule + " in a ClusterRole with the label rekindle.edge/aggregate-to-node: \"true\"."
+	case resource == endpointSlices:
+		f.Message = "The node needs the rule " + rule + ". Apply config/rbac."
+	default:
+		f.Severity = v1alpha1.SeverityBlocksPod
+		if slices.Contains(append([]schema.GroupVersionResource{pods, nodes}, baseCollections...), resource) {
+			f.Severity = v1alpha1.SeverityBlocksNode
+		}
+		f.Message = "The API server refuses the node, which the Node authorizer lets read " + rule + ". Is it switched on, and is the pod that refers to it still there?"
+	}
+	return f
+}
+
+// tick tells of a report that differs.
+func (m *Mirror) tick() {
+	r := m.standing().report()
+	now := fmt.Sprint(r.Fresh.Status, r.Fresh.Reason, r.Fresh.Message, r.Findings)
+	m.mu.Lock()
+	news := now != m.lastReport
+	m.lastReport = now
+	m.mu.Unlock()
+	if news {
+		m.changed()
+	}
+}
+
+func (m *Mirror) setIssuerRefused(why string) {
+	m.mu.Lock()
+	m.issuerRefused = why
+	m.mu.Unlock()
+	m.tick()
+}
+
+// silent says whether the server was not heard of for too long.
+func (m *Mirror) silent() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	limit := longestSilence
+	if m.spec != nil && m.spec.Snapshot.MaxStalenessSeconds > 0 {
+		limit = min(limit, time.Duration(m.spec.Snapshot.MaxStalenessSeconds)*time.Second/4)
+	}
+	silence := m.wall().Sub(m.heard)
+	return silence >= limit || silence < 0
+}
+
+// markInStep notes for each collection whose watches all run that it is in step, as of when
+// the server was last heard of.
+func (m *Mirror) markInStep() {
+	m.mu.Lock()
+	at := m.heard
+	if m.wall().Sub(at) < longestSilence {
+		at = m.wall()
+	}
+	running := map[schema.GroupVersionResource]bool{}
+	for state := range m.states {
+		resource := state.scope.Resource
+		inStep := state.open && state.listed && !state.held
+		if before, seen := running[resource]; seen {
+			inStep = inStep && before
+		}
+		running[resource] = inStep
+	}
+	if m.other != nil {
+		clear(running)
+	}
+	m.mu.Unlock()
+	for resource, inStep := range running {
+		if inStep {
+			m.objects.MarkInStep(resource, at)
+		}
+	}
+}

@@ -1,0 +1,191 @@
+package mirror
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"rekindle.edge/agent/snapshot"
+	"rekindle.edge/api/v1alpha1"
+)
+
+// issuerEvery is how often the issuer's keys are read again; a key that is not known is a
+// reason to do so at once.
+const issuerEvery = time.Hour
+
+// tokenKeeper asks for tokens.
+type tokenKeeper struct {
+	*session
+	issuerRead time.Time
+	issuerFail string
+
+	mu       sync.Mutex
+	tried    map[snapshot.TokenKey]time.Time
+	failures map[snapshot.TokenKey]int
+}
+
+// runTokens keeps the tokens that the pods want.
+func (s *session) runTokens(ctx context.Context) {
+	k := &tokenKeeper{session: s, tried: map[snapshot.TokenKey]time.Time{}, failures: map[snapshot.TokenKey]int{}}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.tokensMoved:
+		case <-timer.C:
+		}
+		timer.Reset(k.round(ctx))
+	}
+}
+
+// round brings tokens in step with the closure and returns when to do so again.
+func (k *tokenKeeper) round(ctx context.Context) time.Duration {
+	// Which pods are on the node must be known before a token is given up.
+	if !k.listed(snapshot.Scope{Resource: pods}) {
+		return time.Second
+	}
+	if time.Since(k.issuerRead) > issuerEvery {
+		k.refreshIssuer(ctx)
+	}
+	k.session.mu.Lock()
+	wanted := maps.Clone(k.closure.tokens)
+	k.session.mu.Unlock()
+	now := k.m.wall()
+	omit := k.m.currentSpec().Snapshot.ServiceAccountTokens == v1alpha1.TokensOmit
+	k.mu.Lock()
+	plan := planTokens(wanted, k.m.objects.Tokens(), omit, k.tried, now)
+	k.mu.Unlock()
+	for _, key := range plan.drop {
+		if err := k.m.objects.DeleteToken(key); err != nil {
+			k.log.Error(err, "Token cannot be removed yet", "podUID", key.PodUID)
+		}
+	}
+	k.m.setOmitted(wanted, omit)
+	if len(plan.fetch) > 0 {
+		// A link that is down costs no attempts.
+		if k.verify.wait(ctx) != nil {
+			return time.Minute
+		}
+		k.fetch(ctx, plan.fetch)
+	}
+	k.m.countExpired(k.m.wall())
+	k.m.tick()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	plan = planTokens(wanted, k.m.objects.Tokens(), omit, k.tried, k.m.wall())
+	if len(plan.fetch) > 0 {
+		return time.Second
+	}
+	// The minute bounds what a step of the clock costs.
+	return max(time.Second, min(plan.next, time.Minute))
+}
+
+// fetch asks for tokens.
+func (k *tokenKeeper) fetch(ctx context.Context, wanted []wantedToken) {
+	slots := make(chan struct{}, parallelGets)
+	var running sync.WaitGroup
+	for _, w := range wanted {
+		slots <- struct{}{}
+		running.Go(func() {
+			defer func() { <-slots }()
+			err := k.one(ctx, w)
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			if err == nil {
+				delete(k.tried, w.key)
+				delete(k.failures, w.key)
+				return
+			}
+			pause := min(longestTokenRetry, firstTokenRetry<<min(k.failures[w.key], 10))
+			if !lineLost(err) {
+				k.failures[w.key]++
+			}
+			k.tried[w.key] = k.m.wall().Add(pause/2 + rand.N(pause/2))
+			if k.failures[w.key] == 3 && ctx.Err() == nil {
+				k.log.Error(err, "Token of a pod cannot be had, trying again", "pod", w.pod.Namespace+"/"+w.pod.Name, "audience", w.source.Audience)
+			}
+		})
+	}
+	running.Wait()
+}
+
+// lineLost says whether the line was lost, and not the token refused.
+func lineLost(err error) bool {
+	var line *url.Error
+	var lost unconfirmed
+	return errors.As(err, &line) || errors.As(err, &lost) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// one asks for one token, checks it and keeps it.
+func (k *tokenKeeper) one(ctx context.Context, w wantedToken) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	if err := k.client.limit.Wait(ctx); err != nil {
+		return err
+	}
+	body, err := json.Marshal(w.request())
+	if err != nil {
+		return err
+	}
+	asked := k.m.wall()
+	response, err := k.client.do(ctx, http.MethodPost, pathOf(accounts, w.pod.Namespace)+"/"+w.key.ServiceAccount+"/token", nil, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	var answer authenticationv1.TokenRequest
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+		return fmt.Errorf("the answer to a TokenRequest: %w", err)
+	}
+	keys, _ := IssuerKeys(k.m.objects)
+	err = genuine(answer.Status.Token, w, keys)
+	if errors.Is(err, errSignature) {
+		// The issuer may have begun to use another key.
+		k.refreshIssuer(ctx)
+		keys, _ = IssuerKeys(k.m.objects)
+		err = genuine(answer.Status.Token, w, keys)
+	}
+	if err != nil {
+		return fmt.Errorf("the API server, or what is in front of it, answers with a token that is not kept: %w", err)
+	}
+	if err := k.verify.confirm(ctx); err != nil {
+		return err
+	}
+	if !k.m.runs(types.UID(w.pod.UID)) {
+		return nil
+	}
+	return k.m.objects.PutToken(w.key, snapshot.Token{Token: answer.Status.Token, Issued: asked, Expires: answer.Status.ExpirationTimestamp.Time})
+}
+
+func (k *tokenKeeper) refreshIssuer(ctx context.Context) {
+	err := k.readIssuer(ctx)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err == nil {
+		k.issuerRead, k.issuerFail = time.Now(), ""
+		k.m.setIssuerRefused("")
+		return
+	}
+	// Again in a minute.
+	k.issuerRead = time.Now().Add(time.Minute - issuerEvery)
+	if answered(err) {
+		k.m.setIssuerRefused(err.Error())
+	}
+	if err.Error() != k.issuerFail && ctx.Err() == nil {
+		k.issuerFail = err.Error()
+		k.log.Error(err, "Keys of the service account tokens' issuer cannot be read, trying again every minute")
+	}
+}

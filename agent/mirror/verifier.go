@@ -1,0 +1,137 @@
+package mirror
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+const (
+	// lookTimeout bounds one look at the server.
+	lookTimeout = 5 * time.Second
+	// lookPause is the longest pause between looks while the server does not answer: a
+	// link that is back is noticed within about a second.
+	lookPause = time.Second
+	// refusedPause is the pause when it answers, and is another cluster or refuses.
+	refusedPause = 10 * time.Second
+)
+
+// verifier lets one look at the server serve everybody who waits for one, and is the only
+// one who asks a server that does not answer.
+type verifier struct {
+	look func(context.Context) error
+	// result is told of every look.
+	result func(error)
+	wake   chan struct{}
+
+	mu      sync.Mutex
+	waiting []waiter
+}
+
+// waiter waits for a look that begins after it has come.
+type waiter struct {
+	outcome chan error
+	// patient ones wait until a look succeeds.
+	patient bool
+}
+
+func newVerifier(look func(context.Context) error, result func(error)) *verifier {
+	return &verifier{look: look, result: result, wake: make(chan struct{}, 1)}
+}
+
+// wait returns when a look that began after the call has shown the known cluster. It is an
+// error only when ctx ends.
+func (v *verifier) wait(ctx context.Context) error { return v.join(ctx, true) }
+
+// confirm says whether the next look shows the known cluster. An answer that came before a
+// look that fails may be another server's: it is not to be taken, however long one waits.
+func (v *verifier) confirm(ctx context.Context) error { return v.join(ctx, false) }
+
+func (v *verifier) join(ctx context.Context, patient bool) error {
+	w := waiter{outcome: make(chan error, 1), patient: patient}
+	v.mu.Lock()
+	v.waiting = append(v.waiting, w)
+	v.mu.Unlock()
+	select {
+	case v.wake <- struct{}{}:
+	default:
+	}
+	select {
+	case err := <-w.outcome:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// unconfirmed is why an answer was not taken. It is no answer itself, also when the look
+// was refused.
+type unconfirmed struct{ why error }
+
+func (u unconfirmed) Error() string {
+	return "the server that answered could not be recognised afterwards: " + u.why.Error()
+}
+
+func (v *verifier) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-v.wake:
+		}
+		for v.round(ctx) {
+		}
+	}
+}
+
+// round looks once and says whether there is to be another one.
+func (v *verifier) round(ctx context.Context) bool {
+	v.mu.Lock()
+	waiting := v.waiting
+	v.waiting = nil
+	v.mu.Unlock()
+	if len(waiting) == 0 || ctx.Err() != nil {
+		return false
+	}
+	err := v.look(ctx)
+	if ctx.Err() != nil {
+		return false
+	}
+	v.result(err)
+	var again []waiter
+	for _, w := range waiting {
+		switch {
+		case err == nil:
+			w.outcome <- nil
+		case w.patient:
+			again = append(again, w)
+		default:
+			w.outcome <- unconfirmed{err}
+		}
+	}
+	if err == nil {
+		return true
+	}
+	v.mu.Lock()
+	v.waiting = append(v.waiting, again...)
+	v.mu.Unlock()
+	pause := lookPause
+	if other := (errOther{}); errors.As(err, &other) || answered(err) {
+		pause = refusedPause
+	}
+	return sleep(ctx, pause/2+rand.N(pause/2))
+}
+
+// sleep is false when ctx has ended before.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

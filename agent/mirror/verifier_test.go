@@ -1,0 +1,73 @@
+package mirror
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestVerifier(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		outcome := make(chan error)
+		looks := 0
+		v := newVerifier(func(context.Context) error { looks++; return <-outcome }, func(error) {})
+		go v.run(ctx)
+
+		confirmed := func() chan error {
+			result := make(chan error, 1)
+			go func() { result <- v.confirm(ctx) }()
+			synctest.Wait()
+			return result
+		}
+		first := confirmed()
+		// These come while a look is under way that began before: they need another.
+		second, third := confirmed(), confirmed()
+		patient := make(chan error, 1)
+		go func() { patient <- v.wait(ctx) }()
+		synctest.Wait()
+		outcome <- nil
+		if err := <-first; err != nil {
+			t.Errorf("the first look was good, got %v", err)
+		}
+		synctest.Wait()
+		select {
+		case <-second:
+			t.Error("a look that began before was taken for an answer")
+		default:
+		}
+		outcome <- errors.New("cut off")
+		for _, result := range []chan error{second, third} {
+			if err := <-result; !errors.As(err, &unconfirmed{}) {
+				t.Errorf("the look failed, got %v", err)
+			}
+		}
+		select {
+		case <-patient:
+			t.Error("who waits was told of a look that failed")
+		default:
+		}
+		before := time.Now()
+		outcome <- nil
+		if err := <-patient; err != nil {
+			t.Errorf("who waits got %v", err)
+		}
+		if waited := time.Since(before); waited > lookPause {
+			t.Errorf("the next look came after %s", waited)
+		}
+		if looks != 3 {
+			t.Errorf("%d looks for four who waited, want 3", looks)
+		}
+		// Another cluster is not asked every second.
+		go func() { _ = v.wait(ctx) }()
+		outcome <- errOther{}
+		before = time.Now()
+		outcome <- nil
+		if waited := time.Since(before); waited < refusedPause/2 {
+			t.Errorf("another cluster was asked again after %s", waited)
+		}
+	})
+}
