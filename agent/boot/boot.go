@@ -20,9 +20,9 @@ type Mark struct {
 type Stop string
 
 const (
-	// StopSystem: together with the whole system, which was shutting down.
+	// StopSystem is a stop together with the whole system, which was shutting down.
 	StopSystem Stop = "System"
-	// StopAgent: alone. How the boot ended later, nobody saw.
+	// StopAgent is a stop of the agent alone. How the boot ended later, nobody saw.
 	StopAgent Stop = "Agent"
 )
 

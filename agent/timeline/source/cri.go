@@ -84,7 +84,7 @@ func (c CRI) follow(ctx context.Context, emit Emit, connected func()) error {
 	if err != nil {
 		return fmt.Errorf("container runtime endpoint %s: %w", c.Endpoint, err)
 	}
-	defer connection.Close()
+	defer func() { _ = connection.Close() }()
 	client := runtimeapi.NewRuntimeServiceClient(connection)
 
 	// The stream comes first: what happens between a list and a stream would be lost.

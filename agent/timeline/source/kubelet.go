@@ -84,11 +84,10 @@ func (k Kubelet) initStart(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	program, err := k.Units.InitStarted(ctx)
-	if err != nil || program < process || program > k.Clock.Boot() {
-		return process, nil
+	if program, err := k.Units.InitStarted(ctx); err == nil && program >= process && program <= k.Clock.Boot() {
+		return program, nil
 	}
-	return program, nil
+	return process, nil
 }
 
 // awaitProcess waits for kubelet's main process, and then until that runs its program: on a
@@ -170,7 +169,7 @@ func healthy(ctx context.Context, client *http.Client, url string) bool {
 	if err != nil {
 		return false
 	}
-	response.Body.Close()
+	_ = response.Body.Close()
 	return response.StatusCode == http.StatusOK
 }
 

@@ -43,7 +43,7 @@ func (p PodsAPI) Run(ctx context.Context, emit Emit) {
 		log.Error(err, "Kubelet's own view of its pods cannot be watched, the API server's is used", "endpoint", p.Endpoint)
 		return
 	}
-	defer connection.Close()
+	defer func() { _ = connection.Close() }()
 	client := podsapi.NewPodsClient(connection)
 	for {
 		err := p.follow(ctx, client, emit)

@@ -84,7 +84,7 @@ func newNode() *node {
 	Expect(err).NotTo(HaveOccurred())
 	n.user, err = client.New(user.Config(), client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
-	n.link = newLink(env.ControlPlane.GetAPIServer().SecureServing.HostPort())
+	n.link = newLink(env.ControlPlane.GetAPIServer().HostPort())
 	DeferCleanup(n.link.down)
 	kubeconfig, err := user.KubeConfig()
 	Expect(err).NotTo(HaveOccurred())
