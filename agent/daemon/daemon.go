@@ -15,6 +15,7 @@ import (
 	"rekindle.edge/agent/boot"
 	"rekindle.edge/agent/config"
 	"rekindle.edge/agent/host"
+	"rekindle.edge/agent/mirror"
 	"rekindle.edge/agent/report"
 	"rekindle.edge/agent/snapshot"
 	"rekindle.edge/agent/timeline"
@@ -63,6 +64,8 @@ type Daemon struct {
 	// Ready is called once, when the agent has done what kubelet should wait for: its
 	// store is open, or cannot be opened for now.
 	Ready func()
+	// Opened is called once, when the store is open; unset: nobody waits for it.
+	Opened func(*snapshot.Store, *mirror.Mirror)
 }
 
 // Run works until ctx ends. It returns an error only if it could not write how it ended.
@@ -94,12 +97,18 @@ func (d Daemon) Run(ctx context.Context) error {
 		return nil
 	}
 	ready()
+	m := mirror.New(store.Objects(), d.Machine.Clock.Wall, loop.signal)
+	loop.adopted = m.Adopt
+	m.Adopt(loop.spec)
+	if d.Opened != nil {
+		d.Opened(store, m)
+	}
 
 	// Sources end before the loop does its last writes.
 	sources, stopSources := context.WithCancel(ctx)
 	defer stopSources()
 	var running sync.WaitGroup
-	running.Go(func() { d.runUpstream(sources, loop) })
+	running.Go(func() { d.runUpstream(sources, loop, m) })
 	running.Go(func() { d.keepAlive(sources, bootID) })
 	if loop.tracker != nil {
 		// Kubelet and the runtime are watched while there is something to time.
@@ -231,8 +240,8 @@ func (d Daemon) runNodeSources(ctx context.Context, l *loop) {
 	running.Wait()
 }
 
-// runUpstream watches the node's pods and keeps the status.
-func (d Daemon) runUpstream(ctx context.Context, l *loop) {
+// runUpstream watches the node's pods, mirrors what they need and keeps the status.
+func (d Daemon) runUpstream(ctx context.Context, l *loop, m *mirror.Mirror) {
 	link := &upstream.Link{Changed: func(online bool) {
 		l.emit(timeline.Answered{At: d.Machine.Clock.Boot(), Online: online})
 	}}
@@ -244,20 +253,16 @@ func (d Daemon) runUpstream(ctx context.Context, l *loop) {
 			source.Pods{Clock: d.Machine.Clock, Wall: l.wall, Node: session.Node}.Run(ctx, session.Core, l.emit)
 		})
 		running.Go(func() {
+			if err := m.Run(ctx, session.Node, session.Config); err != nil {
+				l.log.Error(err, "Nothing is mirrored until the kubeconfig changes")
+			}
+		})
+		running.Go(func() {
 			report.Reporter{
 				Node: session.Node, Client: session.Rekindle, Wall: d.Machine.Clock.Wall, Jitter: d.ReportJitter,
-				Facts: l.facts(d.Version), Changed: l.changed, Adopt: l.adoptSpec,
+				Facts: d.facts(l, m), Changed: l.changed, Adopt: l.adoptSpec,
 			}.Run(ctx)
 		})
 		running.Wait()
 	})
-}
-
-// facts gives the reporter what the store says, without asking the loop.
-func (l *loop) facts(version string) func() report.Facts {
-	return func() report.Facts {
-		facts := *l.reported.Load()
-		facts.AgentVersion = version
-		return facts
-	}
 }

@@ -41,7 +41,9 @@ type loop struct {
 	// failing says that the last write failed, and was told.
 	failing bool
 
-	spec       *snapshot.Spec
+	spec *snapshot.Spec
+	// adopted is told of every spec that was taken over.
+	adopted    func(*snapshot.Spec)
 	recoveries []v1alpha1.Recovery
 
 	events chan timeline.Event
@@ -67,7 +69,8 @@ func newLoop(log logr.Logger, machine Machine, store *snapshot.Store, contents s
 		wall: source.NewWall(machine.Clock),
 		book: snapshot.NewBook(contents),
 		spec: contents.Spec, recoveries: contents.Recoveries,
-		events: make(chan timeline.Event, eventQueue), specs: make(chan adoption),
+		adopted: func(*snapshot.Spec) {},
+		events:  make(chan timeline.Event, eventQueue), specs: make(chan adoption),
 		done: make(chan struct{}), closed: make(chan struct{}), changed: make(chan struct{}, 1),
 	}
 	l.publish()
@@ -224,6 +227,7 @@ func (l *loop) takeSpec(spec *snapshot.Spec) error {
 		return fmt.Errorf("storing the spec: %w", err)
 	}
 	l.spec = spec
+	l.adopted(spec)
 	l.retain()
 	if l.tracker != nil && l.tracker.Observe(timeline.TargetSet{Seconds: targetSeconds(spec)}) {
 		l.unsaved = true
@@ -257,6 +261,11 @@ func (l *loop) flush(ctx context.Context) error {
 // publish lets the reporter see what is stored now.
 func (l *loop) publish() {
 	l.reported.Store(&report.Facts{Spec: l.spec, Recoveries: l.recoveries})
+	l.signal()
+}
+
+// signal wakes the reporter: there may be something else to report.
+func (l *loop) signal() {
 	select {
 	case l.changed <- struct{}{}:
 	default:

@@ -45,6 +45,7 @@ type Mirror struct {
 	// issuerRefused is why the issuer's keys cannot be read; empty: they can.
 	issuerRefused string
 	lastReport    string
+	lastTold      time.Time
 }
 
 // New returns a mirror into objects. Wall is the time of day. Changed must not block.

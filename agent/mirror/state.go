@@ -24,6 +24,8 @@ func (s *scopeState) watching(m *Mirror) {
 	m.mu.Lock()
 	s.open = true
 	m.mu.Unlock()
+	// Who waits for the freshest list of a boot waits for this.
+	m.markInStep(s.scope.Resource)
 	m.tick()
 }
 

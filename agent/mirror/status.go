@@ -203,13 +203,19 @@ func (r refusedRead) finding() v1alpha1.Finding {
 	return f
 }
 
+// retell is how often it is told that only times and numbers have changed.
+const retell = 10 * time.Minute
+
 // tick tells of a report that differs.
 func (m *Mirror) tick() {
 	r := m.standing().report()
 	now := fmt.Sprint(r.Fresh.Status, r.Fresh.Reason, r.Fresh.Message, r.Findings)
 	m.mu.Lock()
-	news := now != m.lastReport
-	m.lastReport = now
+	at := m.wall()
+	news := now != m.lastReport || at.Sub(m.lastTold) >= retell || at.Before(m.lastTold)
+	if news {
+		m.lastReport, m.lastTold = now, at
+	}
 	m.mu.Unlock()
 	if news {
 		m.changed()
@@ -236,8 +242,8 @@ func (m *Mirror) silent() bool {
 }
 
 // markInStep notes for each collection whose watches all run that it is in step, as of when
-// the server was last heard of.
-func (m *Mirror) markInStep() {
+// the server was last heard of. With a resource, for that one alone.
+func (m *Mirror) markInStep(only ...schema.GroupVersionResource) {
 	m.mu.Lock()
 	at := m.heard
 	if m.wall().Sub(at) < longestSilence {
@@ -246,6 +252,9 @@ func (m *Mirror) markInStep() {
 	running := map[schema.GroupVersionResource]bool{}
 	for state := range m.states {
 		resource := state.scope.Resource
+		if len(only) > 0 && !slices.Contains(only, resource) {
+			continue
+		}
 		inStep := state.open && state.listed && !state.held
 		if before, seen := running[resource]; seen {
 			inStep = inStep && before

@@ -5,9 +5,12 @@ package report
 import (
 	"slices"
 	"strings"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"rekindle.edge/agent/snapshot"
 	"rekindle.edge/api/v1alpha1"
@@ -16,11 +19,16 @@ import (
 // Bounds of the CRD.
 const (
 	maxRecoveries = 5
+	maxFindings   = 10
+	maxMessage    = 256
 	maxReason     = 64
 	maxVersion    = 64
 	maxPod        = 317
 	maxBootID     = 36
 )
+
+// snapshotEvery is how often the snapshot's numbers are worth a write.
+const snapshotEvery = time.Hour
 
 // Facts are what the store says, and who says it.
 type Facts struct {
@@ -29,6 +37,12 @@ type Facts struct {
 	Spec *snapshot.Spec
 	// Recoveries are closed records, newest first.
 	Recoveries []v1alpha1.Recovery
+	// Fresh is the condition SnapshotFresh.
+	Fresh metav1.Condition
+	// Snapshot is unset until there is one.
+	Snapshot *v1alpha1.SnapshotStatus
+	// Findings in any order and number.
+	Findings []v1alpha1.Finding
 }
 
 // Project makes the status. Conditions that did not change keep the transition time that
@@ -40,7 +54,7 @@ func Project(facts Facts, present v1alpha1.NodeRecoveryStatus, now metav1.Time) 
 		status.ObservedGeneration = facts.Spec.Generation
 		mode = facts.Spec.Spec.Mode
 	}
-	for _, condition := range conditions(mode) {
+	for _, condition := range conditions(mode, facts.Fresh) {
 		if old := meta.FindStatusCondition(present.Conditions, condition.Type); old != nil && old.Status == condition.Status {
 			condition.LastTransitionTime = old.LastTransitionTime
 		} else {
@@ -52,22 +66,62 @@ func Project(facts Facts, present v1alpha1.NodeRecoveryStatus, now metav1.Time) 
 	for i, record := range facts.Recoveries[:min(maxRecoveries, len(facts.Recoveries))] {
 		status.Recoveries = append(status.Recoveries, bounded(record, i == 0))
 	}
+	status.Findings = worst(facts.Findings)
+	status.FindingsTotal = int32(len(facts.Findings))
+	if facts.Snapshot != nil {
+		status.Snapshot = facts.Snapshot.DeepCopy()
+		if t := status.Snapshot.InStepTime; t != nil {
+			status.Snapshot.InStepTime = ptr.To(t.Rfc3339Copy())
+		}
+	}
+	return ridesAlong(status, present)
+}
+
+// ridesAlong keeps the present snapshot, whose numbers change all the time, when nothing
+// else has changed: by itself it is worth a write an hour.
+func ridesAlong(status, present v1alpha1.NodeRecoveryStatus) v1alpha1.NodeRecoveryStatus {
+	if status.Snapshot == nil || present.Snapshot == nil || status.Snapshot.InStepTime == nil || present.Snapshot.InStepTime == nil {
+		return status
+	}
+	if ahead := status.Snapshot.InStepTime.Sub(present.Snapshot.InStepTime.Time); ahead < 0 || ahead >= snapshotEvery {
+		return status
+	}
+	same := status
+	same.Snapshot = present.Snapshot
+	if equality.Semantic.DeepEqual(same, present) {
+		return same
+	}
 	return status
 }
 
-// conditions of an agent that measures and does nothing else yet.
-func conditions(mode v1alpha1.Mode) []metav1.Condition {
+// worst are the findings that the status has room for, the worst first.
+func worst(findings []v1alpha1.Finding) []v1alpha1.Finding {
+	rank := map[v1alpha1.Severity]int{v1alpha1.SeverityBlocksNode: 0, v1alpha1.SeverityBlocksPod: 1, v1alpha1.SeveritySlows: 2}
+	sorted := slices.SortedStableFunc(slices.Values(findings), func(a, b v1alpha1.Finding) int { return rank[a.Severity] - rank[b.Severity] })
+	sorted = sorted[:min(maxFindings, len(sorted))]
+	for i := range sorted {
+		f := &sorted[i]
+		f.Reason, f.Pod, f.Object, f.Message = cut(f.Reason, maxReason), cut(f.Pod, maxPod), cut(f.Object, maxMessage), cut(f.Message, maxMessage)
+	}
+	return sorted
+}
+
+// conditions of an agent that measures and mirrors, and does nothing else yet.
+func conditions(mode v1alpha1.Mode, fresh metav1.Condition) []metav1.Condition {
 	unknown := func(kind, reason, message string) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: reason, Message: message}
 	}
-	const notYet = "This version of the agent measures restarts only."
+	const notYet = "This version of the agent does not do this yet."
+	if fresh.Type == "" {
+		fresh = unknown(v1alpha1.ConditionSnapshotFresh, v1alpha1.ReasonNotSynced, "Nothing was read yet.")
+	}
 	acts, actsMessage := v1alpha1.ReasonNotImplemented, notYet
 	if mode == v1alpha1.ModeObserve {
 		acts, actsMessage = v1alpha1.ReasonObserveOnly, "The policy's mode is Observe: nothing is changed on the node."
 	}
 	return []metav1.Condition{
 		unknown(v1alpha1.ConditionRestartReady, v1alpha1.ReasonNotEvaluated, notYet),
-		unknown(v1alpha1.ConditionSnapshotFresh, v1alpha1.ReasonNotImplemented, notYet),
+		fresh,
 		unknown(v1alpha1.ConditionImagesWarm, acts, actsMessage),
 		unknown(v1alpha1.ConditionLocalAPIServing, acts, actsMessage),
 	}

@@ -77,7 +77,7 @@ func TestProject(t *testing.T) {
 			got[c.Type] = c.Reason
 		}
 		want := map[string]string{
-			v1alpha1.ConditionRestartReady: v1alpha1.ReasonNotEvaluated, v1alpha1.ConditionSnapshotFresh: v1alpha1.ReasonNotImplemented,
+			v1alpha1.ConditionRestartReady: v1alpha1.ReasonNotEvaluated, v1alpha1.ConditionSnapshotFresh: v1alpha1.ReasonNotSynced,
 			v1alpha1.ConditionImagesWarm: v1alpha1.ReasonNotImplemented, v1alpha1.ConditionLocalAPIServing: v1alpha1.ReasonNotImplemented,
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

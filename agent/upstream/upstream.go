@@ -27,6 +27,8 @@ const userAgent = "rekindle-agent"
 // Session is a set of clients for one reading of the kubeconfig.
 type Session struct {
 	Node string
+	// Config is what the clients are made of.
+	Config *rest.Config
 	// Core is for the core group, Rekindle for the project's own.
 	Core, Rekindle rest.Interface
 }
@@ -113,7 +115,7 @@ func (u Upstream) open(log logr.Logger) (Session, string, string, error) {
 	if err != nil {
 		return Session{}, "", "", fmt.Errorf("kubeconfig %s: %w", path, err)
 	}
-	return Session{Node: node, Core: coreClient.RESTClient(), Rekindle: rekindleClient}, path, stamp, nil
+	return Session{Node: node, Config: config, Core: coreClient.RESTClient(), Rekindle: rekindleClient}, path, stamp, nil
 }
 
 func rekindleClient(config *rest.Config) (rest.Interface, error) {

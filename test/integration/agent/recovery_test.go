@@ -159,30 +159,42 @@ var _ = Describe("The status", func() {
 		Eventually(n.recoveries).Should(Equal(want.Recoveries))
 	})
 
-	It("costs the disk nothing while pods change in what no recovery needs", func() {
+	It("costs the disk nothing while nothing changes but heartbeats", func() {
 		n := newNode()
 		n.settle("a")
-		before, err := os.Stat(n.path("state/rekindle.db"))
-		Expect(err).NotTo(HaveOccurred())
-		for i := range 20 {
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: n.name + "-a"}}
-			patch := fmt.Sprintf(`{"metadata":{"annotations":{"beat":"%d"}}}`, i)
-			Expect(admin.Patch(ctx, pod, client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())
-			time.Sleep(100 * time.Millisecond)
+		beat := func(status corev1.ConditionStatus) {
+			GinkgoHelper()
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.name}}
+			patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":%q,"lastHeartbeatTime":%q}]}}`, status, time.Now().UTC().Format(time.RFC3339))
+			Expect(admin.Status().Patch(ctx, node, client.RawPatch(types.StrategicMergePatchType, []byte(patch)))).To(Succeed())
 		}
-		after, err := os.Stat(n.path("state/rekindle.db"))
-		Expect(err).NotTo(HaveOccurred())
-		Expect(after.ModTime()).To(Equal(before.ModTime()))
+		written := func() time.Time {
+			info, err := os.Stat(n.path("state/rekindle.db"))
+			Expect(err).NotTo(HaveOccurred())
+			return info.ModTime()
+		}
+		beat(corev1.ConditionTrue)
+		before := written()
+		Eventually(written).ShouldNot(Equal(before), "a Node that is Ready is worth a write")
+		time.Sleep(1500 * time.Millisecond)
+		before = written()
+		for range 4 {
+			time.Sleep(1100 * time.Millisecond)
+			beat(corev1.ConditionTrue)
+		}
+		time.Sleep(1500 * time.Millisecond)
+		Expect(written()).To(Equal(before))
 	})
 
-	It("says what the agent does not do", func() {
+	It("says that the snapshot is fresh, and what the agent does not do", func() {
 		n := newNode()
 		Eventually(n.recovery).Should(SatisfyAll(
 			HaveField("Status.AgentVersion", "v0-test"),
 			HaveField("Status.ObservedGeneration", BeEquivalentTo(1)),
+			HaveField("Status.Snapshot.InStepTime.Time", BeTemporally("~", time.Now(), time.Minute)),
 			HaveField("Status.Conditions", ConsistOf(
 				SatisfyAll(HaveField("Type", v1alpha1.ConditionRestartReady), HaveField("Status", metav1.ConditionUnknown), HaveField("Reason", v1alpha1.ReasonNotEvaluated)),
-				SatisfyAll(HaveField("Type", v1alpha1.ConditionSnapshotFresh), HaveField("Reason", v1alpha1.ReasonNotImplemented)),
+				SatisfyAll(HaveField("Type", v1alpha1.ConditionSnapshotFresh), HaveField("Status", metav1.ConditionTrue), HaveField("Reason", v1alpha1.ReasonInStep)),
 				SatisfyAll(HaveField("Type", v1alpha1.ConditionImagesWarm), HaveField("Reason", v1alpha1.ReasonNotImplemented)),
 				SatisfyAll(HaveField("Type", v1alpha1.ConditionLocalAPIServing), HaveField("Reason", v1alpha1.ReasonNotImplemented)),
 			))))

@@ -1,0 +1,26 @@
+package daemon
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"rekindle.edge/agent/mirror"
+	"rekindle.edge/agent/report"
+	"rekindle.edge/agent/snapshot"
+	"rekindle.edge/api/v1alpha1"
+)
+
+// facts gives the reporter what the store and the mirror say, without asking the loop.
+func (d Daemon) facts(l *loop, m *mirror.Mirror) func() report.Facts {
+	return func() report.Facts {
+		facts := *l.reported.Load()
+		facts.AgentVersion = d.Version
+		r := m.Report()
+		facts.Fresh, facts.Findings = r.Fresh, r.Findings
+		facts.Snapshot = &v1alpha1.SnapshotStatus{Objects: r.Objects}
+		facts.Snapshot.Generation, facts.Snapshot.Bytes = snapshot.OnDisk(d.Config.StateDir)
+		if !r.InStep.IsZero() {
+			facts.Snapshot.InStepTime = &metav1.Time{Time: r.InStep}
+		}
+		return facts
+	}
+}
