@@ -34,12 +34,13 @@ var (
 
 // store is a snapshot in memory.
 type store struct {
-	mu      sync.Mutex
-	objects map[schema.GroupVersionResource][]snapshot.Object
-	version map[schema.GroupVersionResource]uint64
-	known   map[snapshot.Scope]bool
-	inStep  map[schema.GroupVersionResource]time.Time
-	told    func(snapshot.Event)
+	mu       sync.Mutex
+	objects  map[schema.GroupVersionResource][]snapshot.Object
+	version  map[schema.GroupVersionResource]uint64
+	known    map[snapshot.Scope]bool
+	inStep   map[schema.GroupVersionResource]time.Time
+	told     func(snapshot.Event)
+	overlays map[snapshot.OverlayKey][]byte
 	// held is why the pod list is held back.
 	held string
 }
@@ -59,6 +60,16 @@ func (s *store) Trusted() (bool, string) { return s.held == "", s.held }
 
 func (s *store) Known(scope snapshot.Scope) bool {
 	return s.known[scope] || s.known[snapshot.Scope{Resource: scope.Resource, Namespace: scope.Namespace}] || s.known[snapshot.Scope{Resource: scope.Resource}]
+}
+
+func (s *store) Get(resource schema.GroupVersionResource, namespace, name string) (snapshot.Object, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.objects[resource], func(o snapshot.Object) bool { return o.Namespace == namespace && o.Name == name })
+	if i < 0 {
+		return snapshot.Object{}, false
+	}
+	return s.objects[resource][i], true
 }
 
 func (s *store) List(resource schema.GroupVersionResource) ([]snapshot.Object, uint64) {
@@ -81,9 +92,8 @@ func (s *store) Subscribe(f func(snapshot.Event)) func() {
 
 // put adds or changes an object, given as JSON.
 func (s *store) put(resource schema.GroupVersionResource, raw string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	object := decode(raw)
+	s.mu.Lock()
 	kind := snapshot.Added
 	i := slices.IndexFunc(s.objects[resource], func(o snapshot.Object) bool { return o.Namespace == object.Namespace && o.Name == object.Name })
 	if i >= 0 {
@@ -94,17 +104,20 @@ func (s *store) put(resource schema.GroupVersionResource, raw string) {
 	}
 	n, _ := strconv.ParseUint(object.ResourceVersion, 10, 64)
 	s.version[resource] = max(s.version[resource]+1, n)
-	s.told(snapshot.Event{Type: kind, Resource: resource, Object: object, Version: s.version[resource]})
+	event := snapshot.Event{Type: kind, Resource: resource, Object: object, Version: s.version[resource]}
+	s.mu.Unlock()
+	s.told(event)
 }
 
 func (s *store) remove(resource schema.GroupVersionResource, name string) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	i := slices.IndexFunc(s.objects[resource], func(o snapshot.Object) bool { return o.Name == name })
 	object := s.objects[resource][i]
 	s.objects[resource] = slices.Delete(s.objects[resource], i, i+1)
 	s.version[resource]++
-	s.told(snapshot.Event{Type: snapshot.Deleted, Resource: resource, Object: object, Version: s.version[resource]})
+	event := snapshot.Event{Type: snapshot.Deleted, Resource: resource, Object: object, Version: s.version[resource]}
+	s.mu.Unlock()
+	s.told(event)
 }
 
 func decode(raw string) snapshot.Object {
@@ -148,7 +161,7 @@ func (l *link) Try(w http.ResponseWriter, r *http.Request, _ time.Duration) erro
 	return nil
 }
 
-type everybody struct{}
+type everybody struct{ Access }
 
 func (everybody) Check(context.Context, Caller, *request.RequestInfo) error { return nil }
 
@@ -165,13 +178,13 @@ type rig struct {
 func newRig(t *testing.T, reach Reach, known ...snapshot.Scope) *rig {
 	t.Helper()
 	r := &rig{store: newStore(known...), link: &link{reach: reach}}
-	handler, stop := New(Handler{
+	handler := &Handler{
 		Log: testr.New(t), Node: func() string { return "edge-1" }, Objects: r.store, Upstream: r.link, Access: everybody{},
 		Missed: func(resource schema.GroupResource, client string) {
 			r.missed = append(r.missed, resource.String()+" by "+client)
 		},
-	}, clock.RealClock{}, nil)
-	t.Cleanup(stop)
+	}
+	t.Cleanup(New(handler, clock.RealClock{}))
 	r.Handler = handler
 	requests := &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
 	r.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {

@@ -3,14 +3,19 @@ package answer
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/go-logr/logr"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/utils/clock"
 
 	"rekindle.edge/agent/localapi/collection"
+	"rekindle.edge/agent/localapi/overlay"
 	"rekindle.edge/agent/snapshot"
 )
 
@@ -18,6 +23,8 @@ import (
 type Objects interface {
 	// Known says whether a scope, or a wider one, is held: what is not in it is absent.
 	Known(snapshot.Scope) bool
+	// Get is one object, false if it is not held.
+	Get(resource schema.GroupVersionResource, namespace, name string) (snapshot.Object, bool)
 	// List is a collection's objects and the version of its last change.
 	List(schema.GroupVersionResource) ([]snapshot.Object, uint64)
 	// Trusted says whether the list of pods may be served, and if not, why.
@@ -40,7 +47,13 @@ type Caller struct {
 type Access interface {
 	// Check returns a *apierrors.StatusError that refuses, or nil.
 	Check(ctx context.Context, caller Caller, info *request.RequestInfo) error
+	// ReviewToken and ReviewAccess answer reviews of callers of kubelet's own port.
+	ReviewToken(ctx context.Context, review *authenticationv1.TokenReview) error
+	ReviewAccess(ctx context.Context, review *authorizationv1.SubjectAccessReview) error
 }
+
+// Replay answers a request for a token with the one that is kept for it.
+type Replay func(pod types.UID, namespace, account string, audiences []string, seconds int64, now time.Time) (authenticationv1.TokenRequestStatus, error)
 
 // Handler answers requests from what the node holds.
 type Handler struct {
@@ -53,18 +66,25 @@ type Handler struct {
 	Missed func(resource schema.GroupResource, client string)
 	// FreshnessWait is how long the first lists of a boot wait for the mirror.
 	FreshnessWait func() time.Duration
-	// Edit is what is changed in the copies of a collection that kubelet is served; nil:
-	// nothing.
-	Edit func(schema.GroupVersionResource) func(*collection.Item) []byte
+	// Overlay keeps what is written while the API server is out of reach.
+	Overlay *overlay.Overlay
+	// Replay is nil while there are no tokens.
+	Replay Replay
+	// Edit is what is changed in the copies of a collection that kubelet is served, listed
+	// anew or otherwise; nil: nothing.
+	Edit func(resource schema.GroupVersionResource, list bool) func(*collection.Item) []byte
+	// StatusWritten is told of every status that kubelet wrote, and the object with it; the
+	// object is nil if the write went to the API server.
+	StatusWritten func(info *request.RequestInfo, object []byte)
 
 	collections *collection.Set
 	doubt       *doubt
 	started     time.Time
+	leases      leases
 }
 
-// New completes a handler. Replace gives what is served in place of an object of the
-// snapshot; nil: the object. Stop ends it.
-func New(h Handler, clock clock.PassiveClock, replace func(schema.GroupVersionResource, *collection.Item) *collection.Item) (handler *Handler, stop func()) {
+// New completes a handler. Stop ends it.
+func New(h *Handler, clock clock.PassiveClock) (stop func()) {
 	h.doubt = &doubt{clock: clock}
 	h.started = clock.Now()
 	h.collections = collection.NewSet(func(resource schema.GroupVersionResource) ([]*collection.Item, uint64) {
@@ -74,8 +94,27 @@ func New(h Handler, clock clock.PassiveClock, replace func(schema.GroupVersionRe
 			items[i] = itemOf(objects[i])
 		}
 		return items, version
-	}, replace)
-	return &h, h.Objects.Subscribe(h.take)
+	}, h.replace)
+	return h.Objects.Subscribe(h.take)
+}
+
+// replace gives what is served in place of an object of the snapshot, at a version of its
+// collection: itself, or with what was written on the node.
+func (h *Handler) replace(resource schema.GroupVersionResource, item *collection.Item, version uint64) *collection.Item {
+	if h.Overlay == nil || resource != snapshot.Pods && resource != snapshot.Nodes {
+		return item
+	}
+	entry, ok := h.Overlay.Of(snapshot.OverlayKey{Resource: resource, Namespace: item.Namespace, Name: item.Name}, item.UID)
+	if !ok {
+		return item
+	}
+	served := strconv.FormatUint(version, 10)
+	raw, err := overlay.With(item.Raw, entry.Status, served)
+	if err != nil {
+		h.Log.Error(err, "Status that was written on the node is not served", "namespace", item.Namespace, "name", item.Name)
+		return item
+	}
+	return &collection.Item{Namespace: item.Namespace, Name: item.Name, UID: item.UID, ResourceVersion: served, Raw: raw}
 }
 
 func itemOf(o snapshot.Object) *collection.Item {
@@ -89,6 +128,10 @@ func (h *Handler) take(event snapshot.Event) {
 		h.collections.Apply(event.Resource, false, itemOf(event.Object), event.Version)
 	case snapshot.Deleted, snapshot.Forgotten:
 		h.collections.Apply(event.Resource, true, itemOf(event.Object), event.Version)
+	case snapshot.Overlaid:
+		if object, ok := h.Objects.Get(event.Resource, event.Object.Namespace, event.Object.Name); ok {
+			h.collections.Apply(event.Resource, false, itemOf(object), event.Version)
+		}
 	case snapshot.Reset:
 		// Not from here: reading the snapshot again would wait for who tells this.
 		go h.collections.Break(event.Resource)
@@ -98,7 +141,13 @@ func (h *Handler) take(event snapshot.Event) {
 // Serve answers a request if the node can and should. False: it is to be passed on, and
 // nothing was written.
 func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, info *request.RequestInfo, caller Caller) bool {
-	if !info.IsResourceRequest || r.Header.Get("Upgrade") != "" || info.Subresource != "" || never(info) {
+	if !info.IsResourceRequest || r.Header.Get("Upgrade") != "" {
+		return false
+	}
+	if take := h.writerOf(info); take != nil && caller.Node {
+		return h.write(w, r, info, take)
+	}
+	if info.Subresource != "" || never(info) {
 		return false
 	}
 	switch info.Verb {

@@ -57,7 +57,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, info *request.R
 	}
 	q.encoder.printer = h.printer(resource.GroupResource())
 	if h.Edit != nil && h.kubelets(r, info, caller) {
-		q.encoder.edit = h.Edit(resource)
+		q.encoder.edit = h.Edit(resource, true)
 	}
 	switch info.Verb {
 	case "get":

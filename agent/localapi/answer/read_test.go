@@ -126,7 +126,8 @@ func TestReads(t *testing.T) {
 		"which upstream may know":                 {reach: Linked, path: oneConfig + "other", want: "200 upstream"},
 		"a claim is read upstream at any version": {reach: Linked, answer: "fresh", path: "/api/v1/namespaces/default/persistentvolumeclaims/data?resourceVersion=0", want: "200 fresh"},
 
-		"leases are never the node's": {reach: CutOff, path: "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/edge-1", want: "200 upstream"},
+		"leases of others are never the node's": {reach: CutOff, path: "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/leader", want: "200 upstream"},
+		"nor is its own for others":             {reach: CutOff, path: "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/edge-1", header: token, want: "200 upstream"},
 
 		"a list of nothing has its kind":                      {reach: CutOff, path: "/apis/example.com/v1/widgets", want: "200 WidgetList:"},
 		"rows of an unknown kind are upstream's while linked": {reach: Linked, answer: "rows", path: "/apis/example.com/v1/widgets", header: "Accept: application/json;as=Table;v=v1;g=meta.k8s.io", want: "200 rows"},

@@ -10,8 +10,9 @@ import (
 type Set struct {
 	// load reads a collection and the version of its last change.
 	load func(schema.GroupVersionResource) ([]*Item, uint64)
-	// replace gives what is served in place of an object, in most cases itself.
-	replace func(schema.GroupVersionResource, *Item) *Item
+	// replace gives what is served in place of an object at a version of the collection, in
+	// most cases the object itself.
+	replace func(resource schema.GroupVersionResource, item *Item, version uint64) *Item
 
 	mu   sync.Mutex
 	held map[schema.GroupVersionResource]*entry
@@ -35,9 +36,9 @@ type change struct {
 
 // NewSet reads collections with load. Replace, if not nil, is applied to everything that is
 // read or changed.
-func NewSet(load func(schema.GroupVersionResource) ([]*Item, uint64), replace func(schema.GroupVersionResource, *Item) *Item) *Set {
+func NewSet(load func(schema.GroupVersionResource) ([]*Item, uint64), replace func(schema.GroupVersionResource, *Item, uint64) *Item) *Set {
 	if replace == nil {
-		replace = func(_ schema.GroupVersionResource, item *Item) *Item { return item }
+		replace = func(_ schema.GroupVersionResource, item *Item, _ uint64) *Item { return item }
 	}
 	return &Set{load: load, replace: replace, held: map[schema.GroupVersionResource]*entry{}}
 }
@@ -68,7 +69,7 @@ func (s *Set) read(resource schema.GroupVersionResource, e *entry) {
 	e.mu.Unlock()
 	items, version := s.load(resource)
 	for i := range items {
-		items[i] = s.replace(resource, items[i])
+		items[i] = s.replace(resource, items[i], version)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -91,7 +92,7 @@ func (s *Set) read(resource schema.GroupVersionResource, e *entry) {
 // Apply makes a change as the snapshot tells it.
 func (s *Set) Apply(resource schema.GroupVersionResource, deleted bool, item *Item, version uint64) {
 	if !deleted {
-		item = s.replace(resource, item)
+		item = s.replace(resource, item, version)
 	}
 	s.Put(resource, deleted, item, version)
 }

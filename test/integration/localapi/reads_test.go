@@ -69,9 +69,10 @@ func startHeld() *held {
 	server := localapi.New(logr.Discard(), pki, &localapi.IdentitySource{
 		Kubeconfigs: []string{writeKubeconfig(dir, away)}, CertDir: dir,
 	})
-	handler, stop := answer.New(answer.Handler{
+	handler := &answer.Handler{
 		Log: logr.Discard(), Node: server.Node, Objects: store.Objects(), Upstream: server, Access: nodeOnly{},
-	}, clock.RealClock{}, nil)
+	}
+	stop := answer.New(handler, clock.RealClock{})
 	server.Answer(handler)
 	serving, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -191,7 +192,7 @@ func trim(value any) {
 	}
 }
 
-type nodeOnly struct{}
+type nodeOnly struct{ answer.Access }
 
 var _ = Describe("Reads", Ordered, ContinueOnFailure, func() {
 	var node *held
