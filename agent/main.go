@@ -21,6 +21,8 @@ import (
 	"rekindle.edge/agent/config"
 	"rekindle.edge/agent/daemon"
 	"rekindle.edge/agent/host"
+	"rekindle.edge/agent/mirror"
+	"rekindle.edge/agent/snapshot"
 	"rekindle.edge/agent/snapshot/durable"
 )
 
@@ -109,16 +111,21 @@ func run(args []string, stderr io.Writer) int {
 	files := host.Files{Root: "/"}
 	units := &host.Systemd{}
 	defer units.Close()
+	var opened func(*snapshot.Store, *mirror.Mirror)
 	if *wired {
 		ready = after(2, ready)
+		server := localServer(log, settings)
 		var serving sync.WaitGroup
 		defer serving.Wait()
-		serving.Go(func() { wire(ctx, settings, units, ready) })
+		serving.Go(func() { wire(ctx, settings, server, units, ready) })
+		opened = func(store *snapshot.Store, m *mirror.Mirror) {
+			answers(ctx, settings, server, store, m, files.BootID)
+		}
 	}
 	err := daemon.Daemon{
 		Config: settings, Version: version, ReportJitter: reportJitter, StoreOptions: storeOptions(settings),
 		Machine: daemon.Machine{Clock: host.SystemClock{}, Processes: files, Units: units, BootID: files.BootID},
-		Ready:   ready,
+		Ready:   ready, Opened: opened,
 	}.Run(ctx)
 	cancel()
 	if err != nil {

@@ -43,25 +43,29 @@ func after(n int32, f func()) func() {
 	}
 }
 
-// wire serves the local API and keeps kubelet pointed at it until ctx ends. It calls ready
-// once, when kubelet may start: wired, or on its own if the local API cannot serve. While
-// kubelet is still wired by an agent before this one, it is not ready until it serves:
-// systemd then takes kubelet away.
-func wire(ctx context.Context, settings config.Config, units wiring.Units, ready func()) {
-	log := logr.FromContextOrDiscard(ctx)
-	ready = sync.OnceFunc(ready)
+// localServer makes the local API.
+func localServer(log logr.Logger, settings config.Config) *localapi.Server {
 	pkiDirs := []string{filepath.Join(wiring.RunDir, localapi.PKIDir), filepath.Join(settings.StateDir, localapi.PKIDir)}
 	pki, err := localapi.LoadPKI(pkiDirs, localapi.Hosts(settings.LinkLocalAddress))
 	if err != nil {
 		log.Error(err, "Certificates of the local API are not all in order")
 	}
-	hook := wiring.Hook{Dir: wiring.RunDir, Server: "https://" + localAddress, CA: pki.CA, Kubeconfigs: settings.Kubeconfigs()}
+	return localapi.New(log, pki, identity(settings))
+}
+
+// wire serves the local API and keeps kubelet pointed at it until ctx ends. It calls ready
+// once, when kubelet may start: wired, or on its own if the local API cannot serve. While
+// kubelet is still wired by an agent before this one, it is not ready until it serves:
+// systemd then takes kubelet away.
+func wire(ctx context.Context, settings config.Config, server *localapi.Server, units wiring.Units, ready func()) {
+	log := logr.FromContextOrDiscard(ctx)
+	ready = sync.OnceFunc(ready)
+	hook := wiring.Hook{Dir: wiring.RunDir, Server: "https://" + localAddress, CA: server.CA(), Kubeconfigs: settings.Kubeconfigs()}
 	failed := func() {
 		if !hook.IsSet() {
 			ready()
 		}
 	}
-	server := localapi.New(log, pki, identity(settings))
 	var running sync.WaitGroup
 	defer running.Wait()
 	running.Go(func() {

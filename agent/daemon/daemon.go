@@ -96,13 +96,13 @@ func (d Daemon) Run(ctx context.Context) error {
 		}
 		return nil
 	}
-	ready()
 	m := mirror.New(store.Objects(), d.Machine.Clock.Wall, loop.signal)
 	loop.adopted = m.Adopt
 	m.Adopt(loop.spec)
 	if d.Opened != nil {
 		d.Opened(store, m)
 	}
+	ready()
 
 	// Sources end before the loop does its last writes.
 	sources, stopSources := context.WithCancel(ctx)

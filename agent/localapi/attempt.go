@@ -18,8 +18,16 @@ type Local interface {
 	Serve(w http.ResponseWriter, r *http.Request, info *request.RequestInfo, caller answer.Caller) bool
 }
 
-// Answer has the local API ask l before it passes a request on. It is called before Run.
-func (s *Server) Answer(l Local) { s.local = l }
+// Answer has the local API ask l from now on before it passes a request on.
+func (s *Server) Answer(l Local) { s.local.Store(&l) }
+
+func (s *Server) answered(w http.ResponseWriter, r *http.Request, info *request.RequestInfo, c caller) bool {
+	l := s.local.Load()
+	return l != nil && (*l).Serve(w, r, info, callerOf(r, c))
+}
+
+// CA is the authority, in PEM, that signed the serving certificate.
+func (s *Server) CA() []byte { return s.pki.CA }
 
 // Node is the name of this node, empty while it is not known.
 func (s *Server) Node() string {

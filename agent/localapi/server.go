@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -42,7 +43,7 @@ type Server struct {
 	upstream *upstream
 	proxy    *httputil.ReverseProxy
 	requests *request.RequestInfoFactory
-	local    Local
+	local    atomic.Pointer[Local]
 }
 
 // New makes a local API that serves with the PKI and passes requests on as the identity
@@ -160,7 +161,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		ctx := request.WithRequestInfo(context.WithValue(r.Context(), callerKey{}, c), info)
 		r = r.WithContext(ctx)
 		switch {
-		case s.local != nil && s.local.Serve(w, r, info, callerOf(r, c)):
+		case s.answered(w, r, info, c):
 		case state == CutOff:
 			writeStatus(w, unavailable(reason))
 		default:

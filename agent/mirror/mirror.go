@@ -79,6 +79,9 @@ func (m *Mirror) currentSpec() v1alpha1.NodeRecoverySpec {
 	return *m.spec
 }
 
+// Offline is what the policy says of a node that is cut off; zero while none applies.
+func (m *Mirror) Offline() v1alpha1.Offline { return m.currentSpec().Offline }
+
 func (m *Mirror) currentEpoch() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
