@@ -57,6 +57,12 @@ test-e2e: packages $(TOOLS_E2E) $(if $(FULL),$(TOOLS_FULL)) build-host ## The pr
 	$(E2E) -timeout $(if $(FULL),60m,25m) ./test/cluster/... ./test/edgenode/... ./test/e2e/... -ginkgo.v $(if $(FOCUS),-ginkgo.focus='$(FOCUS)')
 	$(if $(FULL),REKINDLE_KUBELET=oldest $(E2E) -timeout 60m ./test/e2e/recovery/... -ginkgo.v $(if $(FOCUS),-ginkgo.focus='$(FOCUS)'))
 
+.PHONY: torture
+torture: ## The store killed, damaged, on full and read-only disks, and power cuts while it writes (root)
+	@test "$$(id -u)" = 0 || { echo 'make torture: needs root, for the disks that lose their power; run it with sudo' >&2; exit 1; }
+	REKINDLE_TORTURE=1 go test -count=1 -timeout 30m -v ./agent/snapshot/torture
+	go test -run '^$$' -fuzz FuzzDamagedFile -fuzztime 1m ./agent/snapshot/durable
+
 CASES  ?= native-online,native-offline,floor
 RUNS   ?= 5
 PODS   ?= 10

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -56,7 +57,9 @@ func (p *plan) sync(scope Scope, version string, objects []Object) error {
 	for _, object := range slices.SortedStableFunc(slices.Values(objects), func(a, b Object) int {
 		return cmp.Compare(parseVersion(a.ResourceVersion), parseVersion(b.ResourceVersion))
 	}) {
-		p.put(ref{scope.Resource, object.Namespace, object.Name}, object)
+		if r := (ref{scope.Resource, object.Namespace, object.Name}); !p.same(r, object) {
+			p.put(r, object)
+		}
 	}
 	if !p.known(scope) {
 		p.scopes[scope] = true
@@ -82,7 +85,7 @@ func (p *plan) apply(scope Scope, t EventType, object Object) error {
 	switch t {
 	case Added, Modified:
 		// A get and a watch may cross.
-		if old, ok := p.get(r); ok && old.UID == object.UID && older(object, old) {
+		if old, ok := p.get(r); ok && old.UID == object.UID && !newer(object, old) {
 			return nil
 		}
 		p.put(r, object)
@@ -114,6 +117,10 @@ func (p *plan) forget(scope Scope) {
 }
 
 func (p *plan) put(r ref, object Object) {
+	record := objectRecord(r)
+	value := encodeObject(object)
+	// The bytes are in memory once, with the store's.
+	object.Raw = value[len(value)-len(object.Raw):]
 	old, ok := p.get(r)
 	if ok && old.UID != object.UID {
 		p.remove(r, Deleted, 0)
@@ -123,19 +130,22 @@ func (p *plan) put(r ref, object Object) {
 	case !ok:
 		p.urge(durable.Now)
 		p.emit(Added, r, object, parseVersion(object.ResourceVersion))
-	case old.ResourceVersion == object.ResourceVersion:
-		return
+	case onlyHeartbeat(r, old, object):
+		p.urge(durable.Lazy)
+		p.emit(Modified, r, object, parseVersion(object.ResourceVersion))
 	default:
-		if onlyHeartbeat(r, old, object) {
-			p.urge(durable.Lazy)
-		} else {
-			p.urge(durable.Soon)
-		}
+		p.urge(durable.Soon)
 		p.emit(Modified, r, object, parseVersion(object.ResourceVersion))
 	}
 	p.objects[r] = &object
-	record := objectRecord(r)
-	p.changes = append(p.changes, durable.Change{Record: record, Value: protect(p.vault, record, r.resource, encodeObject(object))})
+	p.changes = append(p.changes, durable.Change{Record: record, Value: protect(p.vault, record, r.resource, value)})
+}
+
+// same says whether a list brings nothing new of an object. The bytes count: a version can
+// come back with another content when upstream was restored to an earlier state.
+func (p *plan) same(r ref, object Object) bool {
+	old, ok := p.get(r)
+	return ok && old.UID == object.UID && old.ResourceVersion == object.ResourceVersion && bytes.Equal(old.Raw, object.Raw)
 }
 
 func (p *plan) remove(r ref, t EventType, atLeast uint64) {
@@ -157,10 +167,10 @@ func objectRecord(r ref) durable.Record {
 	return durable.Record{Bucket: bucketObjects, Key: r.scope().key()}
 }
 
-// older compares versions of one object, which are numbers of one line.
-func older(a, b Object) bool {
+// newer compares versions of one object, which are numbers of one line.
+func newer(a, b Object) bool {
 	versionA, versionB := parseVersion(a.ResourceVersion), parseVersion(b.ResourceVersion)
-	return versionA != 0 && versionA < versionB
+	return versionA > versionB || (versionA == 0 || versionB == 0) && a.ResourceVersion != b.ResourceVersion
 }
 
 // onlyHeartbeat says whether a Node has changed in nothing but its version and the times

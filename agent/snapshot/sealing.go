@@ -76,7 +76,7 @@ func (s *Store) sealLoop(log logr.Logger) {
 		if trusted, _ := s.objects.Trusted(); !trusted || s.objects.doubtful() || !policy.due(time.Now(), changed, pods) {
 			continue
 		}
-		err := s.durable.Seal(int(s.retain.Load()))
+		err := s.Seal()
 		if err != nil && err.Error() != told {
 			told = err.Error()
 			log.Error(err, "Generation cannot be sealed, trying again with the next change")
@@ -88,6 +88,9 @@ func (s *Store) sealLoop(log logr.Logger) {
 		policy.done(time.Now(), changed, pods)
 	}
 }
+
+// Seal makes a sealed copy of the content now.
+func (s *Store) Seal() error { return s.durable.Seal(int(s.retain.Load())) }
 
 // SetRetain sets how many sealed generations are kept: 1 to 5, 0 for the default of 2.
 func (s *Store) SetRetain(generations int) {

@@ -56,7 +56,7 @@ func TestWhatHoldsAnOldList(t *testing.T) {
 			mirror.Raw = []byte(`{"metadata":{"annotations":{"kubernetes.io/config.mirror":"` + uidMirror + `-static"}}}`)
 			must(t, o.Sync(allPods, "10", []Object{object("a", "old", uidOld, 5), object("a", "gone", uidGone, 6), mirror}))
 			must(t, o.Apply(allPods, Deleted, object("a", "gone", uidGone, 11)))
-			must(t, store.durable.Seal(2))
+			must(t, store.Seal())
 			must(t, o.Apply(allPods, Added, object("a", "new", uidNew, 12)))
 			must(t, store.Close())
 			must(t, os.WriteFile(filepath.Join(dir, durable.FileName), []byte("scrap"), 0o600))
@@ -143,7 +143,7 @@ func TestSecretsOnTheDisk(t *testing.T) {
 	must(t, o.PutToken(key, Token{Token: plain}))
 	_, err = o.PutOverlay(OverlayKey{Secrets, "shop", "db"}, []byte(plain))
 	must(t, err)
-	must(t, store.durable.Seal(2))
+	must(t, store.Seal())
 	must(t, store.Close())
 
 	files := 0

@@ -42,8 +42,8 @@ const (
 const (
 	soon = time.Second
 	slow = 10 * time.Minute
-	// longestRetry is the longest pause after a write that failed.
-	longestRetry = 30 * time.Second
+	// retryEvery is the pause after a write that failed.
+	retryEvery = 2 * time.Second
 )
 
 // Map is the records. Its methods are safe for concurrent use. Values are shared: nobody
@@ -64,9 +64,10 @@ type Map struct {
 	changed uint64
 	due     time.Time
 	timer   *time.Timer
-	retry   time.Duration
 	problem error
-	closed  bool
+	// failed is when the problem was last seen.
+	failed time.Time
+	closed bool
 
 	// committing is held while the file is written; what follows belongs to it.
 	committing sync.Mutex
@@ -200,6 +201,12 @@ func (m *Map) background() {
 // flush brings all changes to the file. m.committing is held.
 func (m *Map) flush() error {
 	m.mu.Lock()
+	if m.problem != nil && time.Since(m.failed) < retryEvery/2 {
+		// A disk that takes nothing is not asked for every change.
+		m.schedule(retryEvery)
+		defer m.mu.Unlock()
+		return m.problem
+	}
 	number, dirty := m.written, m.dirty
 	m.dirty = map[Record]bool{}
 	m.due = time.Time{}
@@ -209,24 +216,7 @@ func (m *Map) flush() error {
 	}
 	m.mu.Unlock()
 
-	var err error
-	if m.beforeWrite != nil {
-		err = m.beforeWrite()
-	}
-	if err == nil {
-		err = m.attach()
-	}
-	if err == nil && len(changes) > 0 {
-		err = m.file.commit(changes)
-		if err != nil && !isFull(err) {
-			// Nobody knows what is in the file now. It is not closed after a fault: bbolt
-			// may hold its locks for ever. The next attempt makes a new one.
-			if m.damaged = errors.Is(err, ErrDamaged); !m.damaged {
-				err = errors.Join(err, m.file.close())
-			}
-			m.file = nil
-		}
-	}
+	err := m.commit(changes)
 
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -235,17 +225,48 @@ func (m *Map) flush() error {
 		if m.problem != nil {
 			m.log.Info("Store can be written again")
 		}
-		m.problem, m.retry = nil, 0
+		m.problem = nil
 		return nil
 	}
 	maps.Copy(m.dirty, dirty)
 	if m.problem == nil {
 		m.log.Error(err, "Store cannot be written, going on in memory and trying again")
 	}
-	m.problem = err
-	m.retry = min(max(2*m.retry, time.Second), longestRetry)
-	m.schedule(m.retry)
+	m.problem, m.failed = err, time.Now()
+	m.schedule(retryEvery)
 	return err
+}
+
+// commit writes changes to the file, or all there is to a new one.
+func (m *Map) commit(changes []Change) error {
+	if m.newer != nil {
+		return m.newer
+	}
+	if m.beforeWrite != nil {
+		if err := m.beforeWrite(); err != nil {
+			return err
+		}
+	}
+	if m.file != nil && len(changes) > 0 {
+		err := m.file.commit(changes)
+		switch {
+		case err == nil || isFull(err):
+			return err
+		case errors.Is(err, ErrDamaged):
+			// Not closed: after a fault bbolt may hold its locks for ever.
+			m.log.Error(err, "Store is damaged, writing a new one from memory", "path", m.path())
+			m.damaged = true
+		default:
+			// What is in the file after a failed sync, nobody knows.
+			m.log.Error(err, "Store has failed, writing a new one from memory", "path", m.path())
+			_ = m.file.close()
+		}
+		m.file = nil
+	}
+	if m.file != nil {
+		return nil
+	}
+	return m.attach()
 }
 
 func (m *Map) path() string { return filepath.Join(m.dir, FileName) }

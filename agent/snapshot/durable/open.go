@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -111,12 +112,9 @@ func (m *Map) loadNewest() error {
 	})
 }
 
-// attach makes m.file, if there is none, of what is in memory: a new file takes the place
-// of the old one in one rename. m.committing is held.
+// attach makes m.file of what is in memory: a new file takes the place of the old one in
+// one rename. m.committing is held.
 func (m *Map) attach() error {
-	if m.newer != nil || m.file != nil {
-		return m.newer
-	}
 	if err := ensureDir(m.dir); err != nil {
 		return err
 	}
@@ -181,7 +179,13 @@ func cannotWrite(err error) bool {
 
 // isFull says whether an error means that there is no space; the file is sound then.
 func isFull(err error) bool {
-	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.EFBIG)
+	for _, number := range []error{unix.ENOSPC, unix.EDQUOT, unix.EFBIG} {
+		// bbolt loses the number on the way when it lets the file grow.
+		if err != nil && (errors.Is(err, number) || strings.Contains(err.Error(), number.Error())) {
+			return true
+		}
+	}
+	return false
 }
 
 func ensureDir(dir string) error {
