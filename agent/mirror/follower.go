@@ -27,8 +27,12 @@ const (
 // follower keeps one scope in step: it lists, and watches from there on.
 type follower struct {
 	*session
+	client *client
 	target target
 	sink   sink
+	// first are followers that do not wait until the server was seen to answer: there are
+	// few, and kubelet waits for them.
+	first bool
 	// state is shown in the status.
 	state *scopeState
 
@@ -61,6 +65,9 @@ func (c collection) apply(t snapshot.EventType, object snapshot.Object) error {
 // run works until ctx ends.
 func (f *follower) run(ctx context.Context) {
 	failures := 0
+	if !f.first && f.verify.wait(ctx) != nil {
+		return
+	}
 	for ctx.Err() == nil {
 		err := f.once(ctx)
 		f.state.left(f.m, err)
@@ -153,6 +160,9 @@ func (f *follower) list(ctx context.Context) (time.Duration, error) {
 	}
 	f.version, f.epoch, f.size = version, epoch, len(objects)
 	f.state.synced(f.m, again > 0)
+	if again == 0 && f.first {
+		f.m.objects.MarkInStep(f.target.scope.Resource, f.m.wall())
+	}
 	return again, nil
 }
 

@@ -105,6 +105,10 @@ type answer struct {
 
 // read gets objects and takes what was answered once the server has shown which one it is.
 func (g *gets) read(ctx context.Context, due []snapshot.Scope) {
+	// A link that is down costs no attempts.
+	if g.verify.wait(ctx) != nil {
+		return
+	}
 	epoch := g.m.currentEpoch()
 	answers := make([]answer, len(due))
 	slots := make(chan struct{}, parallelGets)

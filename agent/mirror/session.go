@@ -121,6 +121,9 @@ func (s *session) base() []*follower {
 	for _, resource := range baseCollections {
 		all = append(all, s.newFollower(target{scope: snapshot.Scope{Resource: resource}}, nil))
 	}
+	for _, f := range all {
+		f.client, f.first = s.looker, true
+	}
 	return all
 }
 
@@ -130,7 +133,7 @@ func (s *session) newFollower(t target, to sink) *follower {
 	if to == nil {
 		to = collection{s.m.objects, t.scope}
 	}
-	return &follower{session: s, target: t, sink: to, state: &scopeState{scope: t.scope}}
+	return &follower{session: s, client: s.client, target: t, sink: to, state: &scopeState{scope: t.scope}}
 }
 
 func (s *session) follow(ctx context.Context, f *follower) {

@@ -24,6 +24,9 @@ import (
 // reason to do so at once.
 const issuerEvery = time.Hour
 
+// leastTokenAge is the least time between two tokens of one kind.
+const leastTokenAge = time.Minute
+
 // tokenKeeper asks for tokens.
 type tokenKeeper struct {
 	*session
@@ -66,12 +69,17 @@ func (k *tokenKeeper) round(ctx context.Context) time.Duration {
 	now := k.m.wall()
 	omit := k.m.currentSpec().Snapshot.ServiceAccountTokens == v1alpha1.TokensOmit
 	k.mu.Lock()
+	maps.DeleteFunc(k.tried, func(key snapshot.TokenKey, _ time.Time) bool { return len(wanted[string(key.PodUID)].Sources) == 0 })
+	maps.DeleteFunc(k.failures, func(key snapshot.TokenKey, _ int) bool { return len(wanted[string(key.PodUID)].Sources) == 0 })
 	plan := planTokens(wanted, k.m.objects.Tokens(), omit, k.tried, now)
 	k.mu.Unlock()
 	for _, key := range plan.drop {
 		if err := k.m.objects.DeleteToken(key); err != nil {
 			k.log.Error(err, "Token cannot be removed yet", "podUID", key.PodUID)
 		}
+		k.mu.Lock()
+		delete(k.tried, key)
+		k.mu.Unlock()
 	}
 	k.m.setOmitted(wanted, omit)
 	if len(plan.fetch) > 0 {
@@ -105,7 +113,8 @@ func (k *tokenKeeper) fetch(ctx context.Context, wanted []wantedToken) {
 			k.mu.Lock()
 			defer k.mu.Unlock()
 			if err == nil {
-				delete(k.tried, w.key)
+				// A clock that is far ahead makes every token look old.
+				k.tried[w.key] = k.m.wall().Add(leastTokenAge)
 				delete(k.failures, w.key)
 				return
 			}
@@ -140,7 +149,6 @@ func (k *tokenKeeper) one(ctx context.Context, w wantedToken) error {
 	if err != nil {
 		return err
 	}
-	asked := k.m.wall()
 	response, err := k.client.do(ctx, http.MethodPost, pathOf(accounts, w.pod.Namespace)+"/"+w.key.ServiceAccount+"/token", nil, bytes.NewReader(body))
 	if err != nil {
 		return err
@@ -167,7 +175,13 @@ func (k *tokenKeeper) one(ctx context.Context, w wantedToken) error {
 	if !k.m.runs(types.UID(w.pod.UID)) {
 		return nil
 	}
-	return k.m.objects.PutToken(w.key, snapshot.Token{Token: answer.Status.Token, Issued: asked, Expires: answer.Status.ExpirationTimestamp.Time})
+	seconds := w.key.ExpirationSeconds
+	if answer.Spec.ExpirationSeconds != nil {
+		seconds = *answer.Spec.ExpirationSeconds
+	}
+	// By the server's clock: the node's may be wrong by years.
+	expires := answer.Status.ExpirationTimestamp.Time
+	return k.m.objects.PutToken(w.key, snapshot.Token{Token: answer.Status.Token, Issued: expires.Add(-time.Duration(seconds) * time.Second), Expires: expires})
 }
 
 func (k *tokenKeeper) refreshIssuer(ctx context.Context) {

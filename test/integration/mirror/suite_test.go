@@ -40,7 +40,7 @@ const (
 	// soon bounds what the mirror does at once, on a machine that is busy.
 	soon = 30 * time.Second
 	// quiet is how long nothing must happen: longer than a second look at the pods takes.
-	quiet = 13 * time.Second
+	quiet = 12 * time.Second
 	poll  = 50 * time.Millisecond
 
 	nodeName  = "edge-1"
