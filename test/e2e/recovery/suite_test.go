@@ -63,6 +63,8 @@ var _ = JustAfterEach(func(ctx SpecContext) {
 	say("agent.log (%v):\n%s", err, agent)
 	status, err := product.Kubectl(ctx, "get", "nrec", node, "-o", "yaml")
 	say("nrec (%v):\n%s", err, status)
+	state, err := product.Kubectl(ctx, "get", "pods,nodes,events", "-o", "wide")
+	say("pods, nodes, events (%v):\n%s", err, state)
 })
 
 func say(format string, args ...any) { GinkgoWriter.Printf(format+"\n", args...) }
