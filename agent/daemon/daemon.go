@@ -109,7 +109,7 @@ func (d Daemon) Run(ctx context.Context) error {
 	defer stopSources()
 	var running sync.WaitGroup
 	running.Go(func() { d.runUpstream(sources, loop, m) })
-	running.Go(func() { d.keepAlive(sources, bootID) })
+	running.Go(func() { d.keepAlive(sources, store, bootID) })
 	if loop.tracker != nil {
 		// Kubelet and the runtime are watched while there is something to time.
 		running.Go(func() { d.runNodeSources(sources, loop) })
@@ -188,13 +188,13 @@ func (d Daemon) stop(ctx context.Context, l *loop, bootID string) error {
 }
 
 // keepAlive writes the sign of life. A disk that is full or gone is told once.
-func (d Daemon) keepAlive(ctx context.Context, bootID string) {
+func (d Daemon) keepAlive(ctx context.Context, store *snapshot.Store, bootID string) {
 	log := logr.FromContextOrDiscard(ctx)
 	ticker := time.NewTicker(aliveEvery)
 	defer ticker.Stop()
 	told := false
 	for {
-		err := snapshot.PutAlive(d.Config.StateDir, boot.Alive{
+		err := store.PutAlive(boot.Alive{
 			BootID: bootID, Boot: d.Machine.Clock.Boot(), Wall: d.Machine.Clock.Wall(),
 		})
 		if err != nil && !told {

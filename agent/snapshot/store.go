@@ -65,6 +65,7 @@ type Contents struct {
 // returns after fsync; an error says that the disk does not take the change for now, which
 // then holds in memory and is written later.
 type Store struct {
+	dir     string
 	durable *durable.Map
 	objects *Objects
 	vault   *vault.Vault
@@ -104,7 +105,8 @@ func Open(dir string, log logr.Logger, with ...Option) (*Store, error) {
 		stop()
 		return nil, errors.Join(err, m.Close())
 	}
-	s := &Store{durable: m, objects: objects, vault: v, stop: stop, closing: ctx.Done(), sealed: make(chan struct{})}
+	objects.adoptInStep(lastInStep(dir))
+	s := &Store{dir: dir, durable: m, objects: objects, vault: v, stop: stop, closing: ctx.Done(), sealed: make(chan struct{})}
 	s.SetRetain(0)
 	if objects.doubtful() {
 		if o.kubeletDir != "" {

@@ -103,13 +103,14 @@ func TestClosingARecord(t *testing.T) {
 
 func TestSignOfLife(t *testing.T) {
 	dir := t.TempDir()
+	store := mustOpen(t, dir)
 	got, err := LastAlive(dir)
 	if got != nil || err != nil {
 		t.Fatalf("without a file: got %v, %v, want nothing", got, err)
 	}
 	want := boot.Alive{BootID: "d3a4f3a0-3767-4022-bbfe-ad2645b3a44c", Boot: time.Hour, Wall: noon}
-	must(t, PutAlive(dir, boot.Alive{BootID: want.BootID, Boot: 123456 * time.Hour, Wall: noon.Add(time.Nanosecond)}))
-	must(t, PutAlive(dir, want))
+	must(t, store.PutAlive(boot.Alive{BootID: want.BootID, Boot: 123456 * time.Hour, Wall: noon.Add(time.Nanosecond)}))
+	must(t, store.PutAlive(want))
 	got, err = LastAlive(dir)
 	must(t, err)
 	if diff := cmp.Diff(&want, got); diff != "" {
@@ -118,5 +119,32 @@ func TestSignOfLife(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(dir, aliveName), make([]byte, aliveSize), 0o600))
 	if got, err := LastAlive(dir); got != nil || err == nil {
 		t.Errorf("a torn write: got %v, %v, want an error", got, err)
+	}
+}
+
+func TestInStepAfterAPowerCut(t *testing.T) {
+	dir := t.TempDir()
+	store := mustOpen(t, dir)
+	o := store.Objects()
+	must(t, o.Sync(allPods, "20", nil))
+	o.MarkInStep(Pods, noon)
+	must(t, o.Sync(allService, "20", nil))
+	o.MarkInStep(Pods, noon.Add(time.Hour))
+	must(t, store.PutAlive(boot.Alive{BootID: "one"}))
+	o.MarkInStep(Pods, noon.Add(2*time.Hour))
+
+	// As a power cut leaves it, without the last words of a close.
+	cut := t.TempDir()
+	for _, name := range []string{durable.FileName, aliveName} {
+		content, err := os.ReadFile(filepath.Join(dir, name))
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(cut, name), content, 0o600))
+	}
+	o = mustOpen(t, cut).Objects()
+	if got, ok := o.InStep(Pods); !ok || !got.Equal(noon.Add(time.Hour)) {
+		t.Errorf("pods were in step at %v, want %v", got.UTC(), noon.Add(time.Hour))
+	}
+	if got, ok := o.InStep(services); ok {
+		t.Errorf("services were in step at %v, want never", got)
 	}
 }
