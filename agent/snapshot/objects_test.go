@@ -190,6 +190,7 @@ func TestWithTheLastOfAPodItsTokensGo(t *testing.T) {
 		must(t, o.PutToken(TokenKey{PodUID: uid, Namespace: "a", ServiceAccount: "default"}, Token{Token: "t"}))
 	}
 	must(t, o.Apply(allPods, Deleted, object("a", "x", "1", 21)))
+	must(t, o.PutToken(TokenKey{PodUID: "1", Namespace: "a", ServiceAccount: "late"}, Token{Token: "t"}))
 	if got := o.Tokens(); len(got) != 1 {
 		t.Errorf("tokens %v, want that of pod 2 alone", got)
 	}

@@ -36,13 +36,19 @@ func (k TokenKey) record() durable.Record {
 }
 
 // PutToken keeps a token. The first of a key is on the disk when the call returns; one
-// that replaces another follows within ten minutes.
+// that replaces another follows within ten minutes. The token of a pod that was deleted is
+// not kept.
 func (o *Objects) PutToken(key TokenKey, token Token) error {
 	value, err := json.Marshal(token)
 	if err != nil {
 		return fmt.Errorf("token of pod %s: %w", key.PodUID, err)
 	}
 	o.mu.Lock()
+	if _, gone := o.state.tombstones[string(key.PodUID)]; gone {
+		// The request and the deletion have crossed.
+		o.mu.Unlock()
+		return nil
+	}
 	_, replaced := o.tokens[key]
 	o.tokens[key] = token
 	o.mu.Unlock()

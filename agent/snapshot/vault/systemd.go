@@ -3,19 +3,39 @@ package vault
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 )
 
-// SystemdCreds seals with systemd-creds: with the TPM and the host's key where there is a
-// TPM, else with the host's key alone. The TPM's part is bound to no measurement, so that
-// an update of firmware or kernel does not lose the secrets.
+// Where systemd-creds finds what it seals with.
+const (
+	hostKey   = "/var/lib/systemd/credential.secret"
+	tpmDevice = "/dev/tpmrm0"
+)
+
+// SystemdCreds seals with systemd-creds: with the TPM, or with the host's key where it has
+// one. A host key is not made for it, since an uninstalled agent leaves nothing behind, and
+// one on the same disk protects from little. The TPM's part is bound to no measurement, so
+// that an update of firmware or kernel does not lose the secrets.
 type SystemdCreds struct{}
 
 // Seal implements Sealer.
 func (SystemdCreds) Seal(ctx context.Context, key []byte) ([]byte, error) {
-	return creds(ctx, key, "encrypt", "--tpm2-pcrs=")
+	with := "host"
+	if there(tpmDevice) {
+		with = "tpm2"
+	} else if !there(hostKey) {
+		return nil, errors.New("it has no TPM, and systemd no key of the host")
+	}
+	return creds(ctx, key, "encrypt", "--with-key="+with, "--tpm2-pcrs=")
+}
+
+func there(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // Unseal implements Sealer.
