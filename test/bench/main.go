@@ -5,6 +5,13 @@
 // One JSON line a run goes to the file OUT, progress to stderr, a table of medians
 // and spread to stdout. The exit code is not zero when a run does not show what its
 // case expects.
+//
+// boot_to_* counts from kernel start, the zero of the node's CLOCK_BOOTTIME.
+// kubelet_to_* and last_serving_ms count from kubelet's first log line; in case
+// floor, which has no kubelet, from the CRI call that found the runtime ready. A pod
+// is ready when kubelet's own log says so, in floor when the outside probe gets its
+// first 200; it serves, in every case, at that first 200. First is the pod named
+// firstPod, the youngest. A time that was not reached is null.
 package main
 
 import (

@@ -42,7 +42,7 @@ type Cluster struct {
 
 // Start brings the control plane up and returns when it serves.
 func Start(ctx context.Context, options Options) (_ *Cluster, err error) {
-	tools, err := toolsDir(options.Tools)
+	tools, err := FindTools(options.Tools)
 	if err != nil {
 		return nil, err
 	}
@@ -128,9 +128,9 @@ func (c *Cluster) NextNodeSlot() int {
 
 func (c *Cluster) file(name string) string { return filepath.Join(c.lab.Dir, "cluster", name) }
 
-// toolsDir finds the folder with the binaries: bin/tools of the module that the
-// test runs in, wherever in it that is.
-func toolsDir(option string) (string, error) {
+// FindTools finds the folder with the binaries that a cluster started with this
+// Options.Tools would run.
+func FindTools(option string) (string, error) {
 	dir := option
 	if dir == "" {
 		dir = os.Getenv("REKINDLE_TOOLS")

@@ -38,7 +38,7 @@ func (n *Node) createDisk(ctx context.Context) error {
 	if err := n.mountDisk(ctx); err != nil {
 		return err
 	}
-	return errors.Join(n.populate(ctx), n.unmountDisk())
+	return errors.Join(n.populate(ctx), n.writeBack(), n.unmountDisk())
 }
 
 func (n *Node) mountDisk(ctx context.Context) error {
@@ -49,7 +49,21 @@ func (n *Node) mountDisk(ctx context.Context) error {
 	return err
 }
 
-// unmountDisk writes back what is not on the disk yet, unless loseUnsynced came before.
+// writeBack puts all that the mounted disk has in memory into the image. Unmounting
+// would do so too, but later: a node that boots beside this one has a copy of the
+// mount until it has left the machine's mount namespace behind.
+func (n *Node) writeBack() error {
+	dir, err := os.Open(n.root())
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := unix.Syncfs(int(dir.Fd())); err != nil {
+		return fmt.Errorf("writing back %s: %w", n.root(), err)
+	}
+	return nil
+}
+
 func (n *Node) unmountDisk() error {
 	var err error
 	// The namespace of a node that has just ended may hold the mount a moment longer.
@@ -105,7 +119,7 @@ func (n *Node) EditDisk(ctx context.Context, edit func(root string) error) error
 	if err := n.mountDisk(ctx); err != nil {
 		return err
 	}
-	return errors.Join(edit(n.root()), n.unmountDisk())
+	return errors.Join(edit(n.root()), n.writeBack(), n.unmountDisk())
 }
 
 // DisableUnit keeps a unit from starting at boot. The node must be off.
@@ -122,10 +136,14 @@ func (n *Node) copyDisk(ctx context.Context, from, to string) error {
 	return copyImage(ctx, from, to)
 }
 
-// copyImage copies a sparse file and leaves the copy sparse.
+// copyImage copies a sparse file and leaves the copy sparse. The copy is a new file
+// under an old name: a loop device that still has the old one keeps it.
 func copyImage(ctx context.Context, from, to string) error {
-	_, err := lab.Run(ctx, "cp", "--sparse=always", "--reflink=auto", from, to)
-	return err
+	part := to + ".part"
+	if _, err := lab.Run(ctx, "cp", "--sparse=always", "--reflink=auto", from, part); err != nil {
+		return err
+	}
+	return os.Rename(part, to)
 }
 
 // machineID is the node's own, the same in every boot.

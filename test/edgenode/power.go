@@ -74,7 +74,7 @@ func (n *Node) order(ctx context.Context, signal unix.Signal) error {
 	defer cancel()
 	select {
 	case <-n.boot.process.Done():
-		return n.tidy(ctx)
+		return errors.Join(n.writeBack(), n.tidy(ctx))
 	case <-ctx.Done():
 		return fmt.Errorf("node %s still runs %s after the order to shut down: %w; its processes: %s\n%s",
 			n.Name, shutdownTimeout, ctx.Err(), strings.Join(n.processes(), "; "), n.journal())

@@ -36,7 +36,9 @@ func TestNodes(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	var err error
+	tools, err := cluster.FindTools("")
+	Expect(err).NotTo(HaveOccurred())
+	skipUnsupported(edgenode.Check(tools, edgenode.KubeletNewest))
 	shared, err = cluster.Start(ctx, cluster.Options{Nodes: true, Log: GinkgoT().Logf})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(shared.Stop()).To(Succeed()) })
@@ -67,10 +69,7 @@ func firstBoot(ctx SpecContext, options edgenode.Options) (*edgenode.Node, *edge
 func newNode(ctx SpecContext, options edgenode.Options) *edgenode.Node {
 	GinkgoHelper()
 	node, err := edgenode.New(ctx, shared, options)
-	var unsupported *edgenode.UnsupportedError
-	if errors.As(err, &unsupported) {
-		Skip(unsupported.Error())
-	}
+	skipUnsupported(err)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx SpecContext) {
 		if node.Current() != nil {
@@ -78,6 +77,15 @@ func newNode(ctx SpecContext, options edgenode.Options) *edgenode.Node {
 		}
 	}, NodeTimeout(afterUse))
 	return node
+}
+
+// skipUnsupported skips, with the reason, what this machine cannot run.
+func skipUnsupported(err error) {
+	GinkgoHelper()
+	var unsupported *edgenode.UnsupportedError
+	if errors.As(err, &unsupported) {
+		Skip(unsupported.Error())
+	}
 }
 
 // run runs a command on the node that must work, and gives what it printed.
