@@ -40,6 +40,8 @@ type loop struct {
 	unsaved bool
 	// failing says that the last write failed, and was told.
 	failing bool
+	// storeProblem says that the store takes no changes, as it was last reported.
+	storeProblem bool
 
 	spec *snapshot.Spec
 	// adopted is told of every spec that was taken over.
@@ -136,6 +138,7 @@ func (l *loop) run(ctx context.Context) {
 			request.err <- l.takeSpec(request.spec)
 		case <-ticker.C:
 			l.attempt(errors.Join(l.settle(), l.flush(ctx)), true)
+			l.watchStore()
 		}
 	}
 }

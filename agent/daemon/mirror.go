@@ -15,12 +15,31 @@ func (d Daemon) facts(l *loop, m *mirror.Mirror) func() report.Facts {
 		facts := *l.reported.Load()
 		facts.AgentVersion = d.Version
 		r := m.Report()
-		facts.Fresh, facts.Findings = r.Fresh, r.Findings
+		facts.Fresh, facts.Findings = r.Fresh, append(storeFindings(l.store), r.Findings...)
 		facts.Snapshot = &v1alpha1.SnapshotStatus{Objects: r.Objects}
 		facts.Snapshot.Generation, facts.Snapshot.Bytes = snapshot.OnDisk(d.Config.StateDir)
 		if !r.InStep.IsZero() {
 			facts.Snapshot.InStepTime = &metav1.Time{Time: r.InStep}
 		}
 		return facts
+	}
+}
+
+func storeFindings(store *snapshot.Store) []v1alpha1.Finding {
+	problem := store.Problem()
+	if problem == nil {
+		return nil
+	}
+	return []v1alpha1.Finding{{
+		Reason: v1alpha1.ReasonStoreNotWritten, Severity: v1alpha1.SeverityBlocksNode,
+		Message: "The agent's store takes no changes, make room or repair the disk: " + problem.Error(),
+	}}
+}
+
+// watchStore wakes the reporter when the store begins or ceases to take changes.
+func (l *loop) watchStore() {
+	if problem := l.store.Problem() != nil; problem != l.storeProblem {
+		l.storeProblem = problem
+		l.signal()
 	}
 }

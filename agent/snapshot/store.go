@@ -68,7 +68,6 @@ type Store struct {
 	dir     string
 	durable *durable.Map
 	objects *Objects
-	vault   *vault.Vault
 	// records is held while closed records are exchanged.
 	records sync.Mutex
 
@@ -106,7 +105,7 @@ func Open(dir string, log logr.Logger, with ...Option) (*Store, error) {
 		return nil, errors.Join(err, m.Close())
 	}
 	objects.adoptInStep(lastInStep(dir))
-	s := &Store{dir: dir, durable: m, objects: objects, vault: v, stop: stop, closing: ctx.Done(), sealed: make(chan struct{})}
+	s := &Store{dir: dir, durable: m, objects: objects, stop: stop, closing: ctx.Done(), sealed: make(chan struct{})}
 	s.SetRetain(0)
 	if objects.doubtful() {
 		if o.kubeletDir != "" {
@@ -136,8 +135,8 @@ func (s *Store) Close() error {
 // Objects is the API's part of the store.
 func (s *Store) Objects() *Objects { return s.objects }
 
-// Problem says why changes do not reach the disk, or values cannot be read; nil: all is well.
-func (s *Store) Problem() error { return errors.Join(s.durable.Problem(), s.vault.Problem()) }
+// Problem says why changes do not reach the disk; nil: they do.
+func (s *Store) Problem() error { return s.durable.Problem() }
 
 // Load is all records.
 func (s *Store) Load() (Contents, error) {

@@ -174,8 +174,8 @@ func TestSecretsOnTheDisk(t *testing.T) {
 			readable != (token.Token == plain) || readable != (string(overlay) == plain) {
 			t.Errorf("%s: secret %q, known %v, token %q, overlay %q", when, got.Raw, o.Known(secret("db")), token.Token, overlay)
 		}
-		if readable == (store.Problem() != nil) {
-			t.Errorf("%s: problem %v", when, store.Problem())
+		if readable == (o.vault.Problem() != nil) {
+			t.Errorf("%s: problem %v", when, o.vault.Problem())
 		}
 		if _, ok := o.Get(Pods, "shop", "a"); !ok {
 			t.Errorf("%s: the pod is gone as well", when)

@@ -105,6 +105,10 @@ const (
 	ReasonTokensOmitted = "TokensOmitted"
 )
 
+// ReasonStoreNotWritten: the node's store takes no changes, since the disk is full, read-only
+// or broken. The agent goes on in memory; a restart would find an older state.
+const ReasonStoreNotWritten = "StoreNotWritten"
+
 // Values of Recovery.incompleteReason.
 const (
 	// IncompletePodsNotReady: the time was up before every expected pod was Ready;
