@@ -142,12 +142,16 @@ var (
 
 // list reads everything and takes it once the server has shown which one it is.
 func (f *follower) list(ctx context.Context) (time.Duration, error) {
+	question, err := f.verify.begin(ctx)
+	if err != nil {
+		return 0, err
+	}
 	epoch := f.m.currentEpoch()
 	objects, version, err := f.client.list(ctx, f.target, 0)
 	if err != nil {
 		return 0, err
 	}
-	if err := f.verify.confirm(ctx); err != nil {
+	if err := f.verify.confirm(ctx, question); err != nil {
 		return 0, err
 	}
 	if f.m.currentEpoch() != epoch {

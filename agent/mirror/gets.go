@@ -106,7 +106,8 @@ type answer struct {
 // read gets objects and takes what was answered once the server has shown which one it is.
 func (g *gets) read(ctx context.Context, due []snapshot.Scope) {
 	// A link that is down costs no attempts.
-	if g.verify.wait(ctx) != nil {
+	question, err := g.verify.begin(ctx)
+	if err != nil {
 		return
 	}
 	epoch := g.m.currentEpoch()
@@ -123,7 +124,7 @@ func (g *gets) read(ctx context.Context, due []snapshot.Scope) {
 		})
 	}
 	running.Wait()
-	if g.verify.confirm(ctx) != nil || g.m.currentEpoch() != epoch {
+	if g.verify.confirm(ctx, question) != nil || g.m.currentEpoch() != epoch {
 		return
 	}
 	for _, a := range answers {

@@ -34,6 +34,10 @@ func IssuerKeys(objects *snapshot.Objects) (*jose.JSONWebKeySet, string) {
 
 // readIssuer keeps the issuer's keys and name.
 func (s *session) readIssuer(ctx context.Context) error {
+	question, err := s.verify.begin(ctx)
+	if err != nil {
+		return err
+	}
 	keys, err := s.readAll(ctx, "/openid/v1/jwks")
 	if err != nil {
 		return err
@@ -48,7 +52,7 @@ func (s *session) readIssuer(ctx context.Context) error {
 	if err := s.readJSON(ctx, "/.well-known/openid-configuration", &configuration); err != nil {
 		return err
 	}
-	if err := s.verify.confirm(ctx); err != nil {
+	if err := s.verify.confirm(ctx, question); err != nil {
 		return err
 	}
 	s.remember(issuerKind, issuerKeys, keys)

@@ -18,8 +18,9 @@ const (
 	// defaultStaleness applies while no policy does.
 	defaultStaleness = 300 * time.Second
 	// refusedPatience is how long a refusal may last before it is told: the Node authorizer
-	// learns of a pod's references a moment after the pod is there.
-	refusedPatience = 30 * time.Second
+	// learns of a pod's references a moment after the pod is there. The warm list's rights
+	// are there or not.
+	refusedPatience, warmPatience = 30 * time.Second, 5 * time.Second
 )
 
 // Report is what the status says of the mirror.
@@ -88,7 +89,11 @@ func (m *Mirror) standing() standing {
 		s.inStep[resource] = time.Time{}
 	}
 	for state := range m.states {
-		if state.refused != "" && s.now.Sub(state.refusedSince) >= refusedPatience {
+		patience := refusedPatience
+		if state.warm {
+			patience = warmPatience
+		}
+		if state.refused != "" && s.now.Sub(state.refusedSince) >= patience {
 			s.refused = append(s.refused, refusedRead{state.scope, state.warm, state.refused})
 		} else if state.scope.Resource.Version != "" {
 			s.inStep[state.scope.Resource] = time.Time{}

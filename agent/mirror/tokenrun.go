@@ -140,6 +140,10 @@ func lineLost(err error) bool {
 
 // one asks for one token, checks it and keeps it.
 func (k *tokenKeeper) one(ctx context.Context, w wantedToken) error {
+	question, err := k.verify.begin(ctx)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	if err := k.client.limit.Wait(ctx); err != nil {
@@ -169,7 +173,7 @@ func (k *tokenKeeper) one(ctx context.Context, w wantedToken) error {
 	if err != nil {
 		return fmt.Errorf("the API server, or what is in front of it, answers with a token that is not kept: %w", err)
 	}
-	if err := k.verify.confirm(ctx); err != nil {
+	if err := k.verify.confirm(ctx, question); err != nil {
 		return err
 	}
 	if !k.m.runs(types.UID(w.pod.UID)) {

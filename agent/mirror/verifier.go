@@ -28,6 +28,10 @@ type verifier struct {
 
 	mu      sync.Mutex
 	waiting []waiter
+	// good says that the last look showed the known cluster, failed counts those that did
+	// not.
+	good   bool
+	failed int
 }
 
 // waiter waits for a look that begins after it has come.
@@ -45,9 +49,42 @@ func newVerifier(look func(context.Context) error, result func(error)) *verifier
 // error only when ctx ends.
 func (v *verifier) wait(ctx context.Context) error { return v.join(ctx, true) }
 
-// confirm says whether the next look shows the known cluster. An answer that came before a
-// look that fails may be another server's: it is not to be taken, however long one waits.
-func (v *verifier) confirm(ctx context.Context) error { return v.join(ctx, false) }
+// begin is called before a question whose answer is to be confirmed. It returns at once
+// while the known cluster answers, or nothing was heard yet, and else waits for it.
+func (v *verifier) begin(ctx context.Context) (question, error) {
+	v.mu.Lock()
+	q, ok := question{v.failed}, v.good || v.failed == 0
+	v.mu.Unlock()
+	if ok {
+		return q, nil
+	}
+	if err := v.wait(ctx); err != nil {
+		return q, err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return question{v.failed}, nil
+}
+
+// question is one whose answer is to be confirmed.
+type question struct{ failed int }
+
+// confirm says whether an answer may be taken: the next look shows the known cluster, and
+// none has failed since the question. An answer that came before a look that failed may be
+// another server's, however well the server looks later.
+func (v *verifier) confirm(ctx context.Context, q question) error {
+	if err := v.join(ctx, false); err != nil {
+		return err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.failed != q.failed {
+		return unconfirmed{errEarlier}
+	}
+	return nil
+}
+
+var errEarlier = errors.New("a look in between has failed")
 
 func (v *verifier) join(ctx context.Context, patient bool) error {
 	w := waiter{outcome: make(chan error, 1), patient: patient}
@@ -100,6 +137,12 @@ func (v *verifier) round(ctx context.Context) bool {
 		return false
 	}
 	v.result(err)
+	v.mu.Lock()
+	v.good = err == nil
+	if err != nil {
+		v.failed++
+	}
+	v.mu.Unlock()
 	var again []waiter
 	for _, w := range waiting {
 		switch {

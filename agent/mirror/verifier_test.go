@@ -19,7 +19,7 @@ func TestVerifier(t *testing.T) {
 
 		confirmed := func() chan error {
 			result := make(chan error, 1)
-			go func() { result <- v.confirm(ctx) }()
+			go func() { result <- v.confirm(ctx, question{}) }()
 			synctest.Wait()
 			return result
 		}
@@ -61,11 +61,33 @@ func TestVerifier(t *testing.T) {
 		if looks != 3 {
 			t.Errorf("%d looks for four who waited, want 3", looks)
 		}
+		if err := func() error { late := confirmed(); outcome <- nil; return <-late }(); !errors.As(err, &unconfirmed{}) {
+			t.Errorf("a look has failed since the question, got %v", err)
+		}
+		if q, err := v.begin(ctx); q.failed != 1 || err != nil {
+			t.Errorf("a new question is %+v, %v", q, err)
+		}
 		// Another cluster is not asked every second.
 		go func() { _ = v.wait(ctx) }()
 		outcome <- errOther{}
+		begun := make(chan question, 1)
+		go func() {
+			q, err := v.begin(ctx)
+			if err == nil {
+				begun <- q
+			}
+		}()
+		synctest.Wait()
+		select {
+		case <-begun:
+			t.Error("another cluster was asked")
+		default:
+		}
 		before = time.Now()
 		outcome <- nil
+		if q := <-begun; q.failed != 2 {
+			t.Errorf("the question is %+v", q)
+		}
 		if waited := time.Since(before); waited < refusedPause/2 {
 			t.Errorf("another cluster was asked again after %s", waited)
 		}

@@ -219,6 +219,29 @@ var _ = Describe("What a node mirrors with its own rights", Ordered, func() {
 		Eventually(func() int { return len(e.store.Objects().Tokens()) }).Should(BeZero())
 		Expect(e.has(resource("storage.k8s.io", "v1", "csinodes"), "", nodeName)()).To(BeTrue())
 	})
+
+	It("believes that all pods are gone when the Node was deleted and made again while it was off, and looks twice", func() {
+		names := []string{"web-0", "web-1", "web-2"}
+		for _, name := range names {
+			create(newPod(name))
+		}
+		Eventually(e.podNames).Should(Equal(names))
+		e.link.down()
+		for _, name := range names {
+			Expect(e.admin.Delete(ctx, newPod(name), client.GracePeriodSeconds(0))).To(Succeed())
+		}
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}}
+		Expect(e.admin.Delete(ctx, node)).To(Succeed())
+		node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}}
+		create(node)
+		e.link.up(e.server.address())
+		Eventually(e.fresh).Should(Equal(v1alpha1.ReasonPodListHeld))
+		Consistently(e.podNames, 8*time.Second).Should(Equal(names))
+		Eventually(e.podNames).Should(BeEmpty())
+		Eventually(e.fresh).Should(Equal(v1alpha1.ReasonInStep))
+		stored, _ := e.store.Objects().Get(core("nodes"), "", nodeName)
+		Expect(stored.UID).To(Equal(node.UID))
+	})
 })
 
 // attachment is csi- and the sha256 of vol-1, disk.example.com and edge-1.

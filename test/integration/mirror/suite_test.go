@@ -78,8 +78,9 @@ type edge struct {
 	dir    string
 	store  *snapshot.Store
 	mirror *mirror.Mirror
-	stop   func()
-	log    *lockedBuffer
+	// stop ends all, disconnect the session alone.
+	stop, disconnect func()
+	log              *lockedBuffer
 	// spec that the next start adopts.
 	spec *snapshot.Spec
 }
@@ -146,18 +147,28 @@ func (e *edge) start() {
 	e.store = store
 	e.mirror = mirror.New(store.Objects(), time.Now, func() {})
 	e.mirror.Adopt(e.spec)
+	e.connect(e.config)
+	e.stop = sync.OnceFunc(func() {
+		e.disconnect()
+		Expect(store.Close()).To(Succeed())
+	})
+}
+
+// connect runs a session until disconnect, as a kubeconfig that changes ends one and begins
+// the next.
+func (e *edge) connect(config *rest.Config) {
+	log := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(e.log), textlogger.Verbosity(4)))
 	running, cancel := context.WithCancel(logr.NewContext(ctx, log))
 	done := make(chan struct{})
 	go func() {
 		defer GinkgoRecover()
 		defer close(done)
-		Expect(e.mirror.Run(running, nodeName, e.config)).To(Succeed())
+		Expect(e.mirror.Run(running, nodeName, config)).To(Succeed())
 	}()
-	e.stop = sync.OnceFunc(func() {
+	e.disconnect = func() {
 		cancel()
 		<-done
-		Expect(store.Close()).To(Succeed())
-	})
+	}
 }
 
 func (e *edge) adopt(spec v1alpha1.NodeRecoverySpec) {
