@@ -2,20 +2,30 @@ package main
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/utils/clock"
 
 	"rekindle.edge/agent/config"
 	"rekindle.edge/agent/localapi"
 	"rekindle.edge/agent/localapi/access"
 	"rekindle.edge/agent/localapi/answer"
+	"rekindle.edge/agent/localapi/collection"
 	"rekindle.edge/agent/localapi/overlay"
+	"rekindle.edge/agent/localapi/served"
 	"rekindle.edge/agent/mirror"
 	"rekindle.edge/agent/snapshot"
+	"rekindle.edge/agent/wiring"
+	"rekindle.edge/api/v1alpha1"
 )
 
 // defaultFreshnessWait applies while no policy says otherwise.
@@ -57,10 +67,62 @@ func answers(ctx context.Context, settings config.Config, server *localapi.Serve
 			return defaultFreshnessWait
 		},
 	}
+	edits := &served.Edits{
+		Policy: m.Offline, Boot: firstStart(log), Now: time.Now,
+		CutOff: func() bool { return !linked() },
+		Image:  (&served.Images{Endpoint: settings.CRIEndpoint}).Has,
+		Pods:   func() []types.UID { return uids(objects) },
+	}
+	handler.Edit = edits.For
+	handler.StatusWritten = func(info *request.RequestInfo, object []byte) {
+		if info.Resource == snapshot.Nodes.Resource {
+			edits.NodeWritten(object)
+		}
+	}
+	started := time.Now()
+	handler.Held = func(resource schema.GroupVersionResource, item *collection.Item) string {
+		inStep, ok := objects.InStep(snapshot.Pods)
+		synced := ok && !inStep.Before(started)
+		if resource.Resource != "volumeattachments" || synced || m.Offline().AttachedVolumes == v1alpha1.AttachedVolumesStart || !served.Exclusive(item.Raw, objects) {
+			return ""
+		}
+		return "volume attachment " + item.Name + " is held until the API server was heard in this boot: the volume may be attached elsewhere by now (offline.attachedVolumes: Hold)"
+	}
 	stop := answer.New(handler, clock.RealClock{})
 	server.Answer(handler)
 	go func() {
 		defer stop()
 		written.Run(ctx, linked)
 	}()
+}
+
+// startedFile is there once the agent has answered in this boot.
+const startedFile = "answered"
+
+// firstStart says whether the agent has not answered in this boot yet, so that kubelet
+// starts after it.
+func firstStart(log logr.Logger) bool {
+	path := filepath.Join(wiring.RunDir, startedFile)
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	err := os.MkdirAll(wiring.RunDir, 0o700)
+	if err == nil {
+		err = os.WriteFile(path, nil, 0o600)
+	}
+	if err != nil {
+		// Better none than again and again.
+		log.Error(err, "First start in this boot cannot be noted, kubelet gets node and pods as they are")
+		return false
+	}
+	return true
+}
+
+func uids(objects *snapshot.Objects) []types.UID {
+	pods, _ := objects.List(snapshot.Pods)
+	all := make([]types.UID, len(pods))
+	for i := range pods {
+		all[i] = pods[i].UID
+	}
+	return all
 }

@@ -52,6 +52,12 @@ func newQuery(r *http.Request, info *request.RequestInfo, of *collection.Collect
 	return q, nil
 }
 
+// fromStart says whether all objects are read, and not what changed since.
+func (q *query) fromStart() bool {
+	initial := q.options.SendInitialEvents
+	return q.info.Verb == "list" || q.options.version == 0 || initial != nil && *initial
+}
+
 // sample is the type of any object of the collection.
 func (q *query) sample() metav1.TypeMeta {
 	items, _ := q.collection.List()

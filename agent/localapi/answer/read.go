@@ -57,11 +57,11 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, info *request.R
 	}
 	q.encoder.printer = h.printer(resource.GroupResource())
 	if h.Edit != nil && h.kubelets(r, info, caller) {
-		q.encoder.edit = h.Edit(resource, true)
+		q.encoder.edit = h.Edit(resource, q.fromStart())
 	}
 	switch info.Verb {
 	case "get":
-		err = q.get(w, r)
+		err = q.get(w, r, h.Held)
 	case "list":
 		h.settle(r.Context(), resource)
 		err = q.list(w, r)

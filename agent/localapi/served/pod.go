@@ -1,0 +1,80 @@
+package served
+
+import "encoding/json"
+
+// containers calls change with every container of a pod and keeps what it changed.
+func containers(pod fields, kinds []string, change func(container fields) bool) {
+	spec := decode(pod["spec"])
+	changed := false
+	for _, kind := range kinds {
+		list := spec.list(kind)
+		touched := false
+		for _, container := range list {
+			touched = change(container) || touched
+		}
+		if touched {
+			spec.set(kind, list)
+			changed = true
+		}
+	}
+	if changed {
+		pod.set("spec", spec)
+	}
+}
+
+// useLocal has images that are on the node used without asking the registry. Whether the
+// pod may use them is kubelet's to check, as ever.
+func useLocal(pod fields, present func(image string) bool) {
+	containers(pod, []string{"initContainers", "containers"}, func(container fields) bool {
+		if container.text("imagePullPolicy") != "Always" || !present(container.text("image")) {
+			return false
+		}
+		container.set("imagePullPolicy", "IfNotPresent")
+		return true
+	})
+}
+
+// probe is the part of a probe that is changed.
+type probe struct {
+	PeriodSeconds    int32           `json:"periodSeconds"`
+	TimeoutSeconds   int32           `json:"timeoutSeconds"`
+	FailureThreshold int32           `json:"failureThreshold"`
+	SuccessThreshold int32           `json:"successThreshold"`
+	Exec             json.RawMessage `json:"exec"`
+}
+
+// fastProbes lets readiness probes run as often as their timeout allows. Thresholds grow
+// as periods shrink: what was tolerated for thirty seconds still is. Probes that run a
+// program stay as they are, since many of them at once load the node.
+func fastProbes(pod fields) {
+	containers(pod, []string{"initContainers", "containers"}, func(container fields) bool {
+		var old probe
+		if container["readinessProbe"] == nil || json.Unmarshal(container["readinessProbe"], &old) != nil || old.Exec != nil {
+			return false
+		}
+		fast := max(1, old.TimeoutSeconds)
+		period := orDefault(old.PeriodSeconds, 10)
+		if fast >= period {
+			return false
+		}
+		changed := decode(container["readinessProbe"])
+		changed.set("periodSeconds", fast)
+		changed.set("failureThreshold", scale(orDefault(old.FailureThreshold, 3), period, fast))
+		// One success is one success: it is the first that is waited for.
+		if old.SuccessThreshold > 1 {
+			changed.set("successThreshold", scale(old.SuccessThreshold, period, fast))
+		}
+		container.set("readinessProbe", changed)
+		return true
+	})
+}
+
+func orDefault(value, unset int32) int32 {
+	if value == 0 {
+		return unset
+	}
+	return value
+}
+
+// scale is how many periods of the new length a number of the old is, rounded up.
+func scale(threshold, from, to int32) int32 { return (threshold*from + to - 1) / to }
