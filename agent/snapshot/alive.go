@@ -49,11 +49,10 @@ func (s *Store) PutAlive(alive boot.Alive) error {
 	if err != nil {
 		return fmt.Errorf("sign of life: %w", err)
 	}
-	defer file.Close()
-	if _, err := file.WriteAt(record, 0); err != nil {
-		return fmt.Errorf("sign of life: %w", err)
+	if _, err = file.WriteAt(record, 0); err == nil {
+		err = unix.Fdatasync(int(file.Fd()))
 	}
-	if err := unix.Fdatasync(int(file.Fd())); err != nil {
+	if err := errors.Join(err, file.Close()); err != nil {
 		return fmt.Errorf("sign of life: %w", err)
 	}
 	return nil
@@ -94,7 +93,7 @@ func readAlive(dir string, offset, size int64) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sign of life: %w", err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	record := make([]byte, size)
 	if _, err := file.ReadAt(record, offset); err != nil {
 		return nil, fmt.Errorf("sign of life: %w", err)

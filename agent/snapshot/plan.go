@@ -103,7 +103,7 @@ func (p *plan) apply(scope Scope, t EventType, object Object) error {
 }
 
 func (p *plan) forget(scope Scope) {
-	if !p.stage.base.scopes[scope] && !p.scopes[scope] {
+	if !p.base.scopes[scope] && !p.scopes[scope] {
 		return
 	}
 	p.scopes[scope] = false

@@ -29,7 +29,7 @@ func Runtime(endpoint string) Sandboxes {
 		if err != nil {
 			return nil, fmt.Errorf("container runtime: %w", err)
 		}
-		defer connection.Close()
+		defer func() { _ = connection.Close() }()
 		list, err := runtimeapi.NewRuntimeServiceClient(connection).ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
 		if err != nil {
 			return nil, fmt.Errorf("container runtime: %w", err)

@@ -37,7 +37,7 @@ func TestRuntime(t *testing.T) {
 	must(t, err)
 	server := grpc.NewServer()
 	runtimeapi.RegisterRuntimeServiceServer(server, fakeRuntime{})
-	go server.Serve(listener)
+	go func() { _ = server.Serve(listener) }()
 	defer server.Stop()
 	got, err := sandboxes(context.Background())
 	must(t, err)

@@ -101,23 +101,16 @@ func (c *Checker) check(path string) error {
 	case exitDamaged:
 		return fmt.Errorf("%w: %s", ErrDamaged, message)
 	}
-	return fmt.Errorf("%w: checking it ended with %v: %s", ErrDamaged, exit, message)
+	return fmt.Errorf("%w: checking it ended with %w: %s", ErrDamaged, exit, message)
 }
 
 // CheckMain is the checking process. Its arguments are the processor seconds and the bytes
 // of memory that it may use, and the file.
 func CheckMain(arguments []string, stderr io.Writer) int {
-	if len(arguments) != 3 {
-		fmt.Fprintln(stderr, "seconds, bytes and file expected")
-		return exitUnreadable
-	}
-	if err := errors.Join(limit(unix.RLIMIT_CPU, arguments[0]), limit(unix.RLIMIT_DATA, arguments[1])); err != nil {
-		fmt.Fprintln(stderr, err)
-		return exitUnreadable
-	}
-	err := checkFile(arguments[2])
+	err := checkLimited(arguments)
 	if err != nil {
-		fmt.Fprintln(stderr, err)
+		// Without the message the code still says what was found.
+		_, _ = fmt.Fprintln(stderr, err)
 	}
 	switch {
 	case err == nil:
@@ -128,6 +121,16 @@ func CheckMain(arguments []string, stderr io.Writer) int {
 		return exitDoubtful
 	}
 	return exitUnreadable
+}
+
+func checkLimited(arguments []string) error {
+	if len(arguments) != 3 {
+		return errors.New("seconds, bytes and file expected")
+	}
+	if err := errors.Join(limit(unix.RLIMIT_CPU, arguments[0]), limit(unix.RLIMIT_DATA, arguments[1])); err != nil {
+		return err
+	}
+	return checkFile(arguments[2])
 }
 
 // limit ends this process when it uses more than a sound file can cost.

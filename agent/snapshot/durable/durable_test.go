@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 		os.Exit(CheckMain(os.Args[2:], os.Stderr))
 	}
 	// The race detector would let every child wait for a second before it ends.
-	os.Setenv("GORACE", "atexit_sleep_ms=0")
+	_ = os.Setenv("GORACE", "atexit_sleep_ms=0")
 	os.Exit(m.Run())
 }
 

@@ -26,7 +26,7 @@ var (
 	keyContent = []byte("content")
 )
 
-// ErrDamaged: the file, or a page of it, is not what was written.
+// ErrDamaged says that the file, or a page of it, is not what was written.
 var ErrDamaged = errors.New("the store is damaged")
 
 // file is the open bbolt file. Layout, version 2: in bucket "meta" the version and the sum

@@ -13,7 +13,7 @@ import (
 // in the middle of a commit that is right, nobody was told of it. After a damage it is an
 // older content, and nobody can tell one from the other by the file.
 
-// ErrDoubtful: the content is whole, but may lack the last commit.
+// ErrDoubtful says that the content is whole, but may lack the last commit.
 var ErrDoubtful = errors.New("one of the two heads of the file cannot be read, the last change may be missing")
 
 // Of bbolt's format, version 2: a page header, and behind it the head with its checksum.
@@ -31,7 +31,7 @@ func checkHeads(path string) error {
 	if err != nil {
 		return err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	var heads []uint64
 	if txid, ok := readHead(file, 0); ok {
 		heads = append(heads, txid)

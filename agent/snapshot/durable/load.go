@@ -61,7 +61,7 @@ func loadAll(tx *bolt.Tx, records map[Record][]byte) error {
 	return nil
 }
 
-// VersionError: the file is sound, but of an agent that is newer than this one.
+// VersionError says that the file is sound, but of an agent that is newer than this one.
 type VersionError struct{ Found int }
 
 func (e *VersionError) Error() string {

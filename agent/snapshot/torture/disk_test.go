@@ -114,7 +114,7 @@ func fullDisk(dir string, fill, free func() error) error {
 	if err := fill(); err != nil {
 		return err
 	}
-	defer free()
+	defer func() { _ = free() }()
 	if store, err = snapshot.Open(state, logr.Discard()); err != nil {
 		return fmt.Errorf("a start on a full disk: %w", err)
 	}

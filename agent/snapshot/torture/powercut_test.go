@@ -1,6 +1,7 @@
 package torture
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -56,7 +57,7 @@ func (d *disk) restart(t *testing.T) {
 	t.Helper()
 	var err error
 	for range 500 {
-		if err = unix.Unmount(d.root, 0); err != unix.EBUSY { //nolint:errorlint // a bare number
+		if err = unix.Unmount(d.root, 0); !errors.Is(err, unix.EBUSY) {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)

@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 		}
 	}
 	// The race detector would let every child wait for a second before it ends.
-	os.Setenv("GORACE", "atexit_sleep_ms=0")
+	_ = os.Setenv("GORACE", "atexit_sleep_ms=0")
 	os.Exit(m.Run())
 }
 

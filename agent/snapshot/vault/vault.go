@@ -37,7 +37,7 @@ const (
 	format = 1
 )
 
-// ErrLocked: no key opens the value.
+// ErrLocked says that no key opens the value.
 var ErrLocked = errors.New("it was encrypted with a key that is not available")
 
 // Sealer protects the key with what only this machine has.
