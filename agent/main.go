@@ -15,6 +15,7 @@ import (
 
 	sddaemon "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
 
@@ -112,12 +113,15 @@ func run(args []string, stderr io.Writer) int {
 	units := &host.Systemd{}
 	defer units.Close()
 	var opened func(*snapshot.Store, *mirror.Mirror)
+	var serving func() metav1.Condition
 	if *wired {
+		state := &kubeletState{}
+		serving = state.condition
 		ready = after(2, ready)
 		server := localServer(log, settings)
-		var serving sync.WaitGroup
-		defer serving.Wait()
-		serving.Go(func() { wire(ctx, settings, server, units, ready) })
+		var running sync.WaitGroup
+		defer running.Wait()
+		running.Go(func() { wire(ctx, settings, server, units, ready, state.tell(log)) })
 		opened = func(store *snapshot.Store, m *mirror.Mirror) {
 			answers(ctx, settings, server, store, m, files.BootID)
 		}
@@ -125,7 +129,7 @@ func run(args []string, stderr io.Writer) int {
 	err := daemon.Daemon{
 		Config: settings, Version: version, ReportJitter: reportJitter, StoreOptions: storeOptions(settings),
 		Machine: daemon.Machine{Clock: host.SystemClock{}, Processes: files, Units: units, BootID: files.BootID},
-		Ready:   ready, Opened: opened,
+		Ready:   ready, Opened: opened, Serving: serving,
 	}.Run(ctx)
 	cancel()
 	if err != nil {

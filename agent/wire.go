@@ -56,8 +56,8 @@ func localServer(log logr.Logger, settings config.Config) *localapi.Server {
 // wire serves the local API and keeps kubelet pointed at it until ctx ends. It calls ready
 // once, when kubelet may start: wired, or on its own if the local API cannot serve. While
 // kubelet is still wired by an agent before this one, it is not ready until it serves:
-// systemd then takes kubelet away.
-func wire(ctx context.Context, settings config.Config, server *localapi.Server, units wiring.Units, ready func()) {
+// systemd then takes kubelet away. Tell hears whether kubelet is wired.
+func wire(ctx context.Context, settings config.Config, server *localapi.Server, units wiring.Units, ready func(), tell func(error)) {
 	log := logr.FromContextOrDiscard(ctx)
 	ready = sync.OnceFunc(ready)
 	hook := wiring.Hook{Dir: wiring.RunDir, Server: "https://" + localAddress, CA: server.CA(), Kubeconfigs: settings.Kubeconfigs()}
@@ -95,7 +95,7 @@ func wire(ctx context.Context, settings config.Config, server *localapi.Server, 
 		Hook:    hook,
 		Kubelet: wiring.Service{Unit: settings.KubeletUnit, Units: units},
 		Clock:   clock.RealClock{},
-		Tell:    func(state error) { tellStatus(log, state) },
+		Tell:    tell,
 	}
 	keeper.Begin(serving)
 	ready()
@@ -151,17 +151,6 @@ func watchdog(ctx context.Context, log logr.Logger, well func() error) {
 		case <-ctx.Done():
 		case <-time.After(limit / 3):
 		}
-	}
-}
-
-// tellStatus shows in systemctl status.
-func tellStatus(log logr.Logger, state error) {
-	text := "kubelet is wired to the local API"
-	if state != nil {
-		text = "kubelet is not wired: " + state.Error()
-	}
-	if _, err := sddaemon.SdNotify(false, "STATUS="+text); err != nil {
-		log.Error(err, "systemd could not be told the status")
 	}
 }
 

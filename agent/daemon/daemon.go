@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rekindle.edge/agent/boot"
 	"rekindle.edge/agent/config"
@@ -64,6 +65,8 @@ type Daemon struct {
 	// Ready is called once, when the agent has done what kubelet should wait for: its
 	// store is open, or cannot be opened for now.
 	Ready func()
+	// Serving is the condition LocalAPIServing; unset: the agent is not installed.
+	Serving func() metav1.Condition
 	// Opened is called once, when the store is open; unset: nobody waits for it.
 	Opened func(*snapshot.Store, *mirror.Mirror)
 }
@@ -97,7 +100,7 @@ func (d Daemon) Run(ctx context.Context) error {
 		return nil
 	}
 	m := mirror.New(store.Objects(), d.Machine.Clock.Wall, loop.signal)
-	loop.adopted = m.Adopt
+	loop.adopted, loop.serving = m.Adopt, d.Serving
 	m.Adopt(loop.spec)
 	if d.Opened != nil {
 		d.Opened(store, m)

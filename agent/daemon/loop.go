@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rekindle.edge/agent/boot"
 	"rekindle.edge/agent/report"
@@ -47,6 +48,10 @@ type loop struct {
 	// adopted is told of every spec that was taken over.
 	adopted    func(*snapshot.Spec)
 	recoveries []v1alpha1.Recovery
+
+	// serving gives the condition LocalAPIServing, unless it is unset; served is what it was.
+	serving func() metav1.Condition
+	served  metav1.Condition
 
 	events chan timeline.Event
 	specs  chan adoption
@@ -139,6 +144,7 @@ func (l *loop) run(ctx context.Context) {
 		case <-ticker.C:
 			l.attempt(errors.Join(l.settle(), l.flush(ctx)), true)
 			l.watchStore()
+			l.watchServing()
 		}
 	}
 }

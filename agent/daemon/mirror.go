@@ -14,6 +14,9 @@ func (d Daemon) facts(l *loop, m *mirror.Mirror) func() report.Facts {
 	return func() report.Facts {
 		facts := *l.reported.Load()
 		facts.AgentVersion = d.Version
+		if d.Serving != nil {
+			facts.Serving = d.Serving()
+		}
 		r := m.Report()
 		facts.Fresh, facts.Findings = r.Fresh, append(storeFindings(l.store), r.Findings...)
 		facts.Snapshot = &v1alpha1.SnapshotStatus{Objects: r.Objects}

@@ -39,6 +39,8 @@ type Facts struct {
 	Recoveries []v1alpha1.Recovery
 	// Fresh is the condition SnapshotFresh.
 	Fresh metav1.Condition
+	// Serving is the condition LocalAPIServing. Unset: the agent is not installed.
+	Serving metav1.Condition
 	// Snapshot is unset until there is one.
 	Snapshot *v1alpha1.SnapshotStatus
 	// Findings in any order and number.
@@ -54,7 +56,7 @@ func Project(facts Facts, present v1alpha1.NodeRecoveryStatus, now metav1.Time) 
 		status.ObservedGeneration = facts.Spec.Generation
 		mode = facts.Spec.Spec.Mode
 	}
-	for _, condition := range conditions(mode, facts.Fresh) {
+	for _, condition := range conditions(mode, facts.Fresh, facts.Serving) {
 		if old := meta.FindStatusCondition(present.Conditions, condition.Type); old != nil && old.Status == condition.Status {
 			condition.LastTransitionTime = old.LastTransitionTime
 		} else {
@@ -106,14 +108,17 @@ func worst(findings []v1alpha1.Finding) []v1alpha1.Finding {
 	return sorted
 }
 
-// conditions of an agent that measures and mirrors, and does nothing else yet.
-func conditions(mode v1alpha1.Mode, fresh metav1.Condition) []metav1.Condition {
+// conditions of an agent that measures, mirrors and serves, and does nothing else yet.
+func conditions(mode v1alpha1.Mode, fresh, serving metav1.Condition) []metav1.Condition {
 	unknown := func(kind, reason, message string) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: reason, Message: message}
 	}
 	const notYet = "This version of the agent does not do this yet."
 	if fresh.Type == "" {
 		fresh = unknown(v1alpha1.ConditionSnapshotFresh, v1alpha1.ReasonNotSynced, "Nothing was read yet.")
+	}
+	if serving.Type == "" {
+		serving = notInstalled()
 	}
 	acts, actsMessage := v1alpha1.ReasonNotImplemented, notYet
 	if mode == v1alpha1.ModeObserve {
@@ -123,7 +128,7 @@ func conditions(mode v1alpha1.Mode, fresh metav1.Condition) []metav1.Condition {
 		unknown(v1alpha1.ConditionRestartReady, v1alpha1.ReasonNotEvaluated, notYet),
 		fresh,
 		unknown(v1alpha1.ConditionImagesWarm, acts, actsMessage),
-		unknown(v1alpha1.ConditionLocalAPIServing, acts, actsMessage),
+		serving,
 	}
 }
 

@@ -96,6 +96,18 @@ const (
 	ReasonOtherCluster = "OtherCluster"
 )
 
+// Reasons of LocalAPIServing.
+const (
+	// ReasonKubeletServed: kubelet talks to the agent.
+	ReasonKubeletServed = "KubeletServed"
+	// ReasonNotInstalled: kubelet talks to the API server itself. Run rekindle-agent
+	// install on the node.
+	ReasonNotInstalled = "NotInstalled"
+	// ReasonUnhooked: the agent is installed, and kubelet runs without it. The message
+	// says why.
+	ReasonUnhooked = "Unhooked"
+)
+
 // Reasons of findings about service account tokens.
 const (
 	// ReasonTokenExpired: tokens have run out, or had when they were replayed.

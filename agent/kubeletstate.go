@@ -1,0 +1,39 @@
+package main
+
+import (
+	"sync/atomic"
+
+	sddaemon "github.com/coreos/go-systemd/v22/daemon"
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"rekindle.edge/agent/report"
+)
+
+// kubeletState is whether kubelet is wired, for systemctl status and for the NodeRecovery.
+type kubeletState struct {
+	told atomic.Pointer[metav1.Condition]
+}
+
+// tell gives a function that takes the state: nil when kubelet is wired, else why not.
+func (s *kubeletState) tell(log logr.Logger) func(error) {
+	return func(problem error) {
+		condition := report.Serving(problem)
+		s.told.Store(&condition)
+		text := "kubelet is wired to the local API"
+		if problem != nil {
+			text = "kubelet is not wired: " + problem.Error()
+		}
+		if _, err := sddaemon.SdNotify(false, "STATUS="+text); err != nil {
+			log.Error(err, "systemd could not be told the status")
+		}
+	}
+}
+
+// condition LocalAPIServing.
+func (s *kubeletState) condition() metav1.Condition {
+	if told := s.told.Load(); told != nil {
+		return *told
+	}
+	return report.ServingUnknown()
+}
