@@ -75,19 +75,10 @@ func (o *Objects) Tokens() map[TokenKey]Token {
 	return maps.Clone(o.tokens)
 }
 
-// DeleteTokensOf removes the tokens of a pod.
-func (o *Objects) DeleteTokensOf(podUID types.UID) error {
-	return o.deleteTokens(func(key TokenKey) bool { return key.PodUID == podUID })
-}
-
-// DeleteToken removes one token.
+// DeleteToken removes a token. Those of a pod that is deleted go by themselves.
 func (o *Objects) DeleteToken(key TokenKey) error {
-	return o.deleteTokens(func(other TokenKey) bool { return other == key })
-}
-
-func (o *Objects) deleteTokens(which func(TokenKey) bool) error {
 	o.mu.Lock()
-	changes := o.dropTokens(which)
+	changes := o.dropTokens(func(other TokenKey) bool { return other == key })
 	o.mu.Unlock()
 	if len(changes) == 0 {
 		return nil
