@@ -85,6 +85,10 @@ func (f *follower) run(ctx context.Context) {
 				pause = max(pause, time.Duration(seconds)*time.Second)
 			}
 			failures++
+			if !apierrors.IsTooManyRequests(err) {
+				// A server that is behind refuses the version itself.
+				f.version = ""
+			}
 			sleep(ctx, pause/2+rand.N(pause/2))
 		default:
 			// Whether the server can be reached is found out in one place.
@@ -164,6 +168,8 @@ func (f *follower) list(ctx context.Context) (time.Duration, error) {
 	}
 	f.version, f.epoch, f.size = version, epoch, len(objects)
 	f.state.synced(f.m, again > 0)
+	// What nothing refers to may be forgotten now.
+	signal(f.moved)
 	if again == 0 && f.first {
 		f.m.objects.MarkInStep(f.target.scope.Resource, f.m.wall())
 	}

@@ -197,6 +197,20 @@ func TestFollower(t *testing.T) {
 			},
 			want: []string{"b@8"}, last: "watch 9",
 		},
+		"lists again when the server is behind": {
+			script: func(s *script) {
+				s.on("list", list("5", "", service("a", "3")), list("4", "", service("a", "3")))
+				s.on("watch 5", status(http.StatusGatewayTimeout, "Timeout"))
+			},
+			want: []string{"a@3"}, last: "watch 4",
+		},
+		"goes on with its watch when too many are asking": {
+			script: func(s *script) {
+				s.on("list", list("5", "", service("a", "3")))
+				s.on("watch 5", status(http.StatusTooManyRequests, "TooManyRequests"), events(true, event("MODIFIED", service("a", "6"))))
+			},
+			want: []string{"a@6"}, last: "watch 5",
+		},
 		"lists again when a watch says so": {
 			script: func(s *script) {
 				s.on("list", list("5", "", service("a", "3")), list("9", "", service("b", "8")))

@@ -31,10 +31,28 @@ type gets struct {
 
 	mu  sync.Mutex
 	due map[snapshot.Scope]time.Time
+	// known are objects that were read in this epoch. The first answer holds whatever the
+	// snapshot has; a later one that is older than what was written through is ignored.
+	known map[snapshot.Scope]bool
+	epoch int
 }
 
 func newGets(s *session) *gets {
-	return &gets{session: s, changed: make(chan struct{}, 1), due: map[snapshot.Scope]time.Time{}}
+	return &gets{session: s, changed: make(chan struct{}, 1), due: map[snapshot.Scope]time.Time{}, known: map[snapshot.Scope]bool{}, epoch: s.m.currentEpoch()}
+}
+
+// turn makes everything due when the line of versions has broken.
+func (g *gets) turn() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if epoch := g.m.currentEpoch(); epoch != g.epoch {
+		g.epoch = epoch
+		clear(g.known)
+		for scope := range g.due {
+			g.due[scope] = time.Time{}
+		}
+		signal(g.changed)
+	}
 }
 
 // want says which objects are to be kept from now on. New ones are read at once.
@@ -43,6 +61,7 @@ func (g *gets) want(set objectSet) {
 	for scope := range g.due {
 		if !set[scope] {
 			delete(g.due, scope)
+			delete(g.known, scope)
 		}
 	}
 	for scope := range set {
@@ -127,6 +146,7 @@ func (g *gets) read(ctx context.Context, due []snapshot.Scope) {
 	if g.verify.confirm(ctx, question) != nil || g.m.currentEpoch() != epoch {
 		return
 	}
+	g.turn()
 	for _, a := range answers {
 		wait := slowly + rand.N(slowly/3)
 		if err := g.store(a); err != nil {
@@ -149,11 +169,19 @@ func (g *gets) store(a answer) error {
 		return a.err
 	case !a.found:
 		return g.m.objects.Sync(a.scope, "", nil)
-	case !g.m.objects.Known(a.scope):
+	case g.first(a.scope) || !g.m.objects.Known(a.scope):
 		return g.m.objects.Sync(a.scope, a.object.ResourceVersion, []snapshot.Object{a.object})
 	}
-	// Older than what was written through meanwhile, it is ignored.
 	return g.m.objects.Apply(a.scope, snapshot.Modified, a.object)
+}
+
+// first says whether an object is read for the first time in this epoch.
+func (g *gets) first(scope snapshot.Scope) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	first := !g.known[scope]
+	g.known[scope] = true
+	return first
 }
 
 // settled says whether an object may be left alone for a while.

@@ -246,6 +246,7 @@ func (s *session) runSteps(ctx context.Context) {
 			_ = s.verify.wait(wait)
 			cancel()
 		}
+		s.gets.turn()
 		s.m.markInStep()
 		s.m.tick()
 	}
