@@ -3,7 +3,6 @@ package answer
 import (
 	"context"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -101,25 +100,6 @@ func New(h *Handler, clock clock.PassiveClock) (stop func()) {
 	return h.Objects.Subscribe(h.take)
 }
 
-// replace gives what is served in place of an object of the snapshot, at a version of its
-// collection: itself, or with what was written on the node.
-func (h *Handler) replace(resource schema.GroupVersionResource, item *collection.Item, version uint64) *collection.Item {
-	if h.Overlay == nil || resource != snapshot.Pods && resource != snapshot.Nodes {
-		return item
-	}
-	entry, ok := h.Overlay.Of(snapshot.OverlayKey{Resource: resource, Namespace: item.Namespace, Name: item.Name}, item.UID)
-	if !ok {
-		return item
-	}
-	served := strconv.FormatUint(version, 10)
-	raw, err := overlay.With(item.Raw, entry.Status, served)
-	if err != nil {
-		h.Log.Error(err, "Status that was written on the node is not served", "namespace", item.Namespace, "name", item.Name)
-		return item
-	}
-	return &collection.Item{Namespace: item.Namespace, Name: item.Name, UID: item.UID, ResourceVersion: served, Raw: raw}
-}
-
 func itemOf(o snapshot.Object) *collection.Item {
 	return &collection.Item{Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion, Raw: o.Raw}
 }
@@ -134,6 +114,7 @@ func (h *Handler) take(event snapshot.Event) {
 	case snapshot.Overlaid:
 		if object, ok := h.Objects.Get(event.Resource, event.Object.Namespace, event.Object.Name); ok {
 			h.collections.Apply(event.Resource, false, itemOf(object), event.Version)
+			h.renewSlices(object, event.Object.Raw != nil)
 		}
 	case snapshot.Reset:
 		// Not from here: reading the snapshot again would wait for who tells this.

@@ -29,6 +29,7 @@ type entry struct {
 }
 
 type change struct {
+	renewed bool
 	deleted bool
 	item    *Item
 	version uint64
@@ -80,7 +81,10 @@ func (s *Set) read(resource schema.GroupVersionResource, e *entry) {
 		e.collection.restart(items, version)
 	}
 	for _, c := range e.waiting {
-		if c.version > version {
+		switch {
+		case c.renewed:
+			s.renew(resource, e.collection, c.item)
+		case c.version > version:
 			e.collection.apply(c.deleted, c.item, c.version)
 		}
 	}
@@ -106,10 +110,31 @@ func (s *Set) Put(resource schema.GroupVersionResource, deleted bool, item *Item
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.reading > 0 || e.collection == nil {
-		e.waiting = append(e.waiting, change{deleted, item, version})
+		e.waiting = append(e.waiting, change{deleted: deleted, item: item, version: version})
 		return
 	}
 	e.collection.apply(deleted, item, version)
+}
+
+// Renew applies what is served in place of a stored object anew: it depends on something
+// else, which has changed.
+func (s *Set) Renew(resource schema.GroupVersionResource, item *Item) {
+	e := s.entry(resource, false)
+	if e == nil {
+		return // will be read whole
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.reading > 0 || e.collection == nil {
+		e.waiting = append(e.waiting, change{renewed: true, item: item})
+		return
+	}
+	s.renew(resource, e.collection, item)
+}
+
+func (s *Set) renew(resource schema.GroupVersionResource, of *Collection, item *Item) {
+	version, _ := of.Version()
+	of.apply(false, s.replace(resource, item, version+1), version+1)
 }
 
 // Advance tells that nothing has changed up to a version.

@@ -57,11 +57,7 @@ func merge(resource string, live, wanted fields) fields {
 	return merged
 }
 
-func conditionsOf(status fields) []fields {
-	var conditions []fields
-	_ = json.Unmarshal(status["conditions"], &conditions) // absent: none
-	return conditions
-}
+func conditionsOf(status fields) []fields { return status.list("conditions") }
 
 // merge keeps the live order; kubelet's new conditions come last.
 func (o owner) merge(live, wanted []fields) []fields {

@@ -35,6 +35,12 @@ func (f fields) text(name string) string {
 	return text
 }
 
+func (f fields) list(name string) []fields {
+	var list []fields
+	_ = json.Unmarshal(f[name], &list) // absent: none
+	return list
+}
+
 // encode cannot fail: the values were JSON.
 func (f fields) encode() json.RawMessage {
 	raw, _ := json.Marshal(f)
@@ -47,11 +53,25 @@ func With(object []byte, status json.RawMessage, version string) ([]byte, error)
 	if err != nil {
 		return nil, err
 	}
+	f["status"] = status
+	f.setVersion(version)
+	return f.encode(), nil
+}
+
+// WithVersion is an object with another version.
+func WithVersion(object []byte, version string) ([]byte, error) {
+	f, err := decode(object)
+	if err != nil {
+		return nil, err
+	}
+	f.setVersion(version)
+	return f.encode(), nil
+}
+
+func (f fields) setVersion(version string) {
 	metadata := f.part("metadata")
 	metadata["resourceVersion"], _ = json.Marshal(version)
 	f["metadata"] = metadata.encode()
-	f["status"] = status
-	return f.encode(), nil
 }
 
 // Entry is what is kept of one object.
