@@ -59,6 +59,7 @@ func answers(ctx context.Context, settings config.Config, server *localapi.Serve
 			},
 		},
 		Overlay: written,
+		Memory:  objects,
 		Replay:  m.Replay,
 		FreshnessWait: func() time.Duration {
 			if wait := m.Offline().FreshnessWaitMilliseconds; wait != nil {
@@ -90,6 +91,7 @@ func answers(ctx context.Context, settings config.Config, server *localapi.Serve
 	}
 	stop := answer.New(handler, clock.RealClock{})
 	server.Answer(handler)
+	go handler.Discover(ctx, server.Read)
 	go func() {
 		defer stop()
 		written.Run(ctx, linked)

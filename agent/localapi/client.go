@@ -32,6 +32,15 @@ func (s *Server) Post(ctx context.Context, path string, object any) error {
 // Ask sends a request to the API server as the node and returns the JSON that it answers.
 // A refusal is a *apierrors.StatusError; any other error says that there was no answer.
 func (s *Server) Ask(ctx context.Context, method, path, contentType string, body []byte) ([]byte, error) {
+	return s.ask(ctx, method, path, contentType, "application/json", body)
+}
+
+// Read reads a path as the node, in the form that accept names.
+func (s *Server) Read(ctx context.Context, path, accept string) ([]byte, error) {
+	return s.ask(ctx, http.MethodGet, path, "", accept, nil)
+}
+
+func (s *Server) ask(ctx context.Context, method, path, contentType, accept string, body []byte) ([]byte, error) {
 	identity := s.upstream.identity()
 	if identity == nil {
 		return nil, errors.New("the node's identity is not known")
@@ -44,7 +53,7 @@ func (s *Server) Ask(ctx context.Context, method, path, contentType string, body
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set("Accept", "application/json")
+	request.Header.Set("Accept", accept)
 	request.Header.Set("User-Agent", "rekindle-agent")
 	if contentType != "" {
 		request.Header.Set("Content-Type", contentType)

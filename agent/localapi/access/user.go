@@ -9,6 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"rekindle.edge/agent/localapi/answer"
 )
 
 const (
@@ -33,6 +35,17 @@ func resource(info *request.RequestInfo) schema.GroupResource {
 type identified struct {
 	user  User
 	until time.Time
+}
+
+// Identify refuses a caller that is nobody with a *apierrors.StatusError.
+func (c *Checker) Identify(ctx context.Context, caller answer.Caller) error {
+	if caller.Node {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	_, err := c.identify(ctx, caller.Token)
+	return err
 }
 
 // identify finds out who a token belongs to: the API server says, or its keys.

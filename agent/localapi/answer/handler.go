@@ -46,6 +46,8 @@ type Caller struct {
 type Access interface {
 	// Check returns a *apierrors.StatusError that refuses, or nil.
 	Check(ctx context.Context, caller Caller, info *request.RequestInfo) error
+	// Identify refuses a caller that is nobody.
+	Identify(ctx context.Context, caller Caller) error
 	// ReviewToken and ReviewAccess answer reviews of callers of kubelet's own port.
 	ReviewToken(ctx context.Context, review *authenticationv1.TokenReview) error
 	ReviewAccess(ctx context.Context, review *authorizationv1.SubjectAccessReview) error
@@ -67,6 +69,8 @@ type Handler struct {
 	FreshnessWait func() time.Duration
 	// Overlay keeps what is written while the API server is out of reach.
 	Overlay *overlay.Overlay
+	// Memory keeps what the API server offers; nil: that is not kept.
+	Memory Memory
 	// Replay is nil while there are no tokens.
 	Replay Replay
 	// Edit is what is changed in the copies of a collection that kubelet is served, listed
@@ -125,8 +129,11 @@ func (h *Handler) take(event snapshot.Event) {
 // Serve answers a request if the node can and should. False: it is to be passed on, and
 // nothing was written.
 func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, info *request.RequestInfo, caller Caller) bool {
-	if !info.IsResourceRequest || r.Header.Get("Upgrade") != "" {
+	if r.Header.Get("Upgrade") != "" {
 		return false
+	}
+	if !info.IsResourceRequest {
+		return h.discovery(w, r, info, caller)
 	}
 	if take := h.writerOf(info); take != nil && caller.Node {
 		return h.write(w, r, info, take)

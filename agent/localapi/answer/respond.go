@@ -18,7 +18,9 @@ const compressFrom = 128 << 10
 // respond writes a JSON answer.
 func respond(w http.ResponseWriter, r *http.Request, code int, body []byte) {
 	header := w.Header()
-	header.Set("Content-Type", "application/json")
+	if header.Get("Content-Type") == "" {
+		header.Set("Content-Type", "application/json")
+	}
 	header.Set("Cache-Control", "no-cache, private")
 	header.Add("Vary", "Accept-Encoding")
 	if len(body) < compressFrom || !acceptsGzip(r) {
