@@ -13,6 +13,8 @@ type benchCase struct {
 	name string
 	// prepare changes the node, which is off and has the saved disk, before it boots.
 	prepare func(ctx context.Context, r *rig) error
+	// disk that the node starts from; unset: savedDisk.
+	disk string
 	// start, if set, does what kubelet would do, once the node boots; it gives the zero of kubelet_to_*.
 	start func(ctx context.Context, r *rig) (time.Time, error)
 	// readyByProbe takes Ready from the outside probe; unset, from kubelet's log.
@@ -26,7 +28,7 @@ type benchCase struct {
 }
 
 // allCases are the cases by name; a new one is a file and a line here.
-var allCases = []benchCase{nativeOnline, nativeOffline, floor}
+var allCases = []benchCase{nativeOnline, nativeOffline, floor, rekindleOffline, rekindleOnline}
 
 func caseNames() []string {
 	var names []string

@@ -46,6 +46,7 @@ type config struct {
 	wan     edgenode.WANMode
 	kubelet edgenode.KubeletVersion
 	out     string
+	agent   string
 }
 
 func parse(args []string) (config, error) {
@@ -56,6 +57,7 @@ func parse(args []string) (config, error) {
 	flags.IntVar(&c.pods, "pods", 10, "service pods on the node, 1 to 110")
 	wan := flags.String("wan", string(edgenode.WANBlackhole), "how the WAN is cut: blackhole, refused, linkdown or noroute")
 	kubelet := flags.String("kubelet", string(edgenode.KubeletNewest), "newest or oldest")
+	flags.StringVar(&c.agent, "agent", "bin/rekindle-agent", "the agent's program, for the cases with it")
 	flags.StringVar(&c.out, "out", "bench.jsonl", "file for one JSON line a run")
 	if err := flags.Parse(args); err != nil {
 		return c, err

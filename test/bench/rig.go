@@ -53,7 +53,7 @@ func newRig(ctx context.Context, c config, log func(string, ...any)) (_ *rig, er
 	if r.client, err = kubernetes.NewForConfig(r.cluster.Admin()); err != nil {
 		return nil, err
 	}
-	if r.node, err = edgenode.New(ctx, r.cluster, edgenode.Options{Name: nodeName, Kubelet: c.kubelet, Log: log}); err != nil {
+	if r.node, err = edgenode.New(ctx, r.cluster, nodeOptions(c, log)); err != nil {
 		return nil, err
 	}
 	if _, err := r.node.FirstBoot(ctx); err != nil {
@@ -75,7 +75,7 @@ func newRig(ctx context.Context, c config, log func(string, ...any)) (_ *rig, er
 	if err := r.node.PowerCut(ctx); err != nil {
 		return nil, err
 	}
-	return r, r.node.SaveDisk(ctx, savedDisk)
+	return r, r.makeDisks(ctx, c.installed())
 }
 
 func (r *rig) close() error { return r.cluster.Stop() }

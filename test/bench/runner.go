@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -46,7 +47,7 @@ func runOnce(ctx context.Context, c config, r *rig, bench benchCase) (record, er
 		result.WAN = string(c.wan)
 	}
 	result.setExtra(staleSandboxes, &r.stale)
-	if err := r.reset(ctx); err != nil {
+	if err := r.reset(ctx, cmp.Or(bench.disk, savedDisk)); err != nil {
 		return result, err
 	}
 	if err := bench.prepare(ctx, r); err != nil {
@@ -85,9 +86,9 @@ func runOnce(ctx context.Context, c config, r *rig, bench benchCase) (record, er
 	}
 }
 
-// reset leaves the node off, with the saved disk, its WAN up and its pods Ready
+// reset leaves the node off, with the disk, its WAN up and its pods Ready
 // in the eyes of the API server.
-func (r *rig) reset(ctx context.Context) error {
+func (r *rig) reset(ctx context.Context, disk string) error {
 	if err := r.node.RestoreWAN(ctx); err != nil {
 		return err
 	}
@@ -107,5 +108,5 @@ func (r *rig) reset(ctx context.Context) error {
 			return err
 		}
 	}
-	return r.node.RestoreDisk(ctx, savedDisk)
+	return r.node.RestoreDisk(ctx, disk)
 }
