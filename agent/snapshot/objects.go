@@ -44,6 +44,8 @@ type Objects struct {
 	durable *durable.Map
 	vault   *vault.Vault
 	log     logr.Logger
+	// kubeletDir is kubelet's root directory; empty: nobody asks it.
+	kubeletDir string
 	// locked counts values that no key opened when the store was loaded.
 	locked int
 	// podChanges counts pods that came and went.
@@ -80,9 +82,21 @@ func (c *collection) encode(version uint64) []byte {
 }
 
 // Sync takes a complete list of a scope at a version of the API server's. The scope is
-// known from now on: what is not in the list does not exist.
+// known from now on: what is not in the list does not exist. A list of all pods ends every
+// doubt about the one that was stored.
 func (o *Objects) Sync(scope Scope, version string, objects []Object) error {
-	return o.do(func(p *plan) error { return p.sync(scope, version, objects) })
+	if !isPodList(scope) {
+		return o.do(func(p *plan) error { return p.sync(scope, version, objects) })
+	}
+	// What cannot be read now is compared at the next start.
+	onNode, _ := o.kubeletPods()
+	return o.do(func(p *plan) error {
+		if err := p.sync(scope, version, objects); err != nil {
+			return err
+		}
+		p.bury(onNode)
+		return nil
+	})
 }
 
 // Apply takes one change seen by a watch, or what one get has answered. An object that is

@@ -23,8 +23,8 @@ func WithSealer(sealer vault.Sealer) Option { return func(o *options) { o.sealer
 func WithChecker(checker *durable.Checker) Option { return func(o *options) { o.checker = checker } }
 
 // WithWitnesses names who else knows the pods of this node: kubelet's directory (its root,
-// usually /var/lib/kubelet) and the container runtime. A list of pods that may be older
-// than what kubelet has seen is compared with both.
+// usually /var/lib/kubelet) and the container runtime. The list of pods is compared with
+// them before it is served.
 func WithWitnesses(kubeletDir string, sandboxes Sandboxes) Option {
 	return func(o *options) { o.kubeletDir, o.sandboxes = kubeletDir, sandboxes }
 }

@@ -66,10 +66,12 @@ func (p *plan) sync(scope Scope, version string, objects []Object) error {
 		p.changes = append(p.changes, durable.Change{Record: durable.Record{Bucket: bucketScopes, Key: scope.key()}, Value: []byte{}})
 		p.urge(durable.Now)
 	}
-	if scope.Resource == Pods && scope.Name == "" && p.base.verdict.doubt != "" {
+	if isPodList(scope) {
 		p.trusted = true
-		p.changes = append(p.changes, doubtChange(""))
-		p.urge(durable.Now)
+		if p.base.verdict.doubt != "" {
+			p.changes = append(p.changes, doubtChange(""))
+			p.urge(durable.Now)
+		}
 	}
 	if listed := parseVersion(version); listed > p.version(scope.Resource) {
 		p.versions[scope.Resource] = listed
@@ -116,6 +118,25 @@ func (p *plan) forget(scope Scope) {
 	}
 }
 
+func isPodList(scope Scope) bool { return scope.Resource == Pods && scope.Name == "" }
+
+// bury lays tombstones of pods that kubelet has a folder of and the API server does not
+// know: they were deleted before anybody watched, and must not hold a list later.
+func (p *plan) bury(onNode []string) {
+	listed := map[string]bool{}
+	for _, r := range p.within(Scope{Resource: Pods}) {
+		object, _ := p.get(r)
+		listed[string(object.UID)] = true
+		listed[mirrorOf(object)] = true
+	}
+	for _, uid := range onNode {
+		if _, buried := p.base.tombstones[uid]; !buried && !listed[uid] {
+			p.tombstones = append(p.tombstones, uid)
+			p.urge(durable.Soon)
+		}
+	}
+}
+
 func (p *plan) put(r ref, object Object) {
 	record := objectRecord(r)
 	value := encodeObject(object)
@@ -128,6 +149,10 @@ func (p *plan) put(r ref, object Object) {
 	}
 	switch {
 	case !ok:
+		if _, buried := p.base.tombstones[string(object.UID)]; buried && r.resource == Pods {
+			// Kubelet had it before the list that was taken for the whole.
+			p.risen = append(p.risen, string(object.UID))
+		}
 		p.urge(durable.Now)
 		p.emit(Added, r, object, parseVersion(object.ResourceVersion))
 	case onlyHeartbeat(r, old, object):

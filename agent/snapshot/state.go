@@ -34,6 +34,15 @@ func newState() state {
 	}
 }
 
+func (s *state) podsKnown() bool {
+	for scope := range s.scopes {
+		if isPodList(scope) {
+			return true
+		}
+	}
+	return false
+}
+
 func (s *state) collection(resource schema.GroupVersionResource) *collection {
 	c := s.collections[resource]
 	if c == nil {
@@ -67,6 +76,8 @@ type stage struct {
 	scopes     map[Scope]bool
 	versions   map[schema.GroupVersionResource]uint64
 	tombstones []string
+	// risen are pods whose tombstones are wrong.
+	risen []string
 	// overlays put, or deleted where nil.
 	overlays map[OverlayKey][]byte
 	// trusted says that a list of pods came from the API server.

@@ -62,16 +62,13 @@ func Open(dir string, log logr.Logger, with ...Option) (*Store, error) {
 	objects.adoptInStep(lastInStep(dir))
 	s := &Store{dir: dir, durable: m, objects: objects, stop: stop, closing: ctx.Done(), sealed: make(chan struct{})}
 	s.SetRetain(0)
-	if objects.doubtful() {
-		if o.kubeletDir != "" {
-			objects.compareKubelet(o.kubeletDir)
-		}
-		if o.sandboxes != nil {
-			go objects.compareRuntime(ctx, o.sandboxes)
-		}
-		if trusted, reason := objects.Trusted(); !trusted {
-			log.Error(nil, "List of pods is held", "reason", reason)
-		}
+	objects.kubeletDir = o.kubeletDir
+	objects.compareKubelet()
+	if trusted, reason := objects.Trusted(); !trusted && (doubt != "" || objects.state.podsKnown()) {
+		log.Error(nil, "List of pods is held", "reason", reason)
+	}
+	if objects.doubtful() && o.sandboxes != nil {
+		go objects.compareRuntime(ctx, o.sandboxes)
 	}
 	// What the disk does not take now is tried again later.
 	_ = m.Write(durable.Now)

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,10 +19,11 @@ import (
 )
 
 // A list of pods that is not the newest is a partial list, and kubelet removes what a list
-// lacks, with its data. Whoever knows that a pod was on this node is asked before such a
-// list is served: kubelet's directory, which has one folder a pod, and the runtime's
-// sandboxes. A pod there that is neither in the list, nor static, nor known to be deleted
-// holds the list until the API server has been heard. The doubt is in the store, so that a
+// lacks, with its data. A sound file can have such a list as well: the disk took no writes,
+// or kubelet ran for a while without the agent. So kubelet's directory, which has one folder
+// a pod, is asked at every start. A pod there that is neither in the list, nor static, nor
+// known to be deleted holds the list until the API server has been heard. When the file is
+// in doubt, the runtime's sandboxes are asked too. The doubt is in the store, so that a
 // restart does not forget it.
 
 const keyDoubt = "doubt"
@@ -54,7 +56,7 @@ func (o *Objects) Trusted() (bool, string) {
 		return false, "no list of this node's pods was stored yet"
 	case !o.state.podsKnown():
 		return false, "no list of this node's pods is left: " + v.doubt
-	case v.doubt == "" || len(v.strangers) == 0:
+	case len(v.strangers) == 0:
 		return true, ""
 	}
 	var found []string
@@ -67,16 +69,11 @@ func (o *Objects) Trusted() (bool, string) {
 		more = fmt.Sprintf(" and %d more", len(found)-3)
 		found = found[:3]
 	}
-	return false, fmt.Sprintf("the list of pods may be old (%s), and pods are on this node that it does not have (%s%s): it is held until the API server is heard", v.doubt, strings.Join(found, ", "), more)
-}
-
-func (s *state) podsKnown() bool {
-	for scope := range s.scopes {
-		if scope.Resource == Pods && scope.Name == "" {
-			return true
-		}
+	why := ""
+	if v.doubt != "" {
+		why = " (" + v.doubt + ")"
 	}
-	return false
+	return false, fmt.Sprintf("the list of pods is old%s: pods are on this node that it does not have (%s%s); it is held until the API server is heard", why, strings.Join(found, ", "), more)
 }
 
 func doubtChange(doubt string) durable.Change {
@@ -95,21 +92,32 @@ func (o *Objects) doubtful() bool {
 }
 
 // compareKubelet asks kubelet's directory. One that cannot be read holds the list.
-func (o *Objects) compareKubelet(dir string) {
-	pods := filepath.Join(dir, "pods")
-	entries, err := os.ReadDir(pods)
-	if errors.Is(err, fs.ErrNotExist) {
-		return
-	}
+func (o *Objects) compareKubelet() {
+	uids, err := o.kubeletPods()
 	if err != nil {
-		o.hold(err.Error(), pods)
-		return
+		o.hold(err.Error(), o.kubeletDir)
 	}
+	for _, uid := range uids {
+		o.compare(Sandbox{UID: uid}, o.kubeletDir)
+	}
+}
+
+// kubeletPods are the UIDs of the pods that kubelet has a folder of, without static ones.
+func (o *Objects) kubeletPods() ([]string, error) {
+	if o.kubeletDir == "" {
+		return nil, nil
+	}
+	entries, err := os.ReadDir(filepath.Join(o.kubeletDir, "pods"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var uids []string
 	for _, entry := range entries {
-		if entry.IsDir() {
-			o.compare(Sandbox{UID: entry.Name()}, pods)
+		if entry.IsDir() && !isStatic(entry.Name()) {
+			uids = append(uids, entry.Name())
 		}
 	}
+	return uids, err
 }
 
 // compareRuntime asks the container runtime as soon as it answers, which may be long after
@@ -173,14 +181,25 @@ func (s *state) hasPod(uid string) bool {
 		}
 	}
 	for _, object := range c.objects {
-		var pod struct {
-			Metadata struct {
-				Annotations map[string]string `json:"annotations"`
-			} `json:"metadata"`
-		}
-		if json.Unmarshal(object.Raw, &pod) == nil && pod.Metadata.Annotations[corev1.MirrorPodAnnotationKey] == uid {
+		if mirrorOf(object) == uid {
 			return true
 		}
 	}
 	return false
+}
+
+// mirrorOf is the UID of the static pod that a pod is the mirror of; empty: of none.
+func mirrorOf(object Object) string {
+	if !bytes.Contains(object.Raw, []byte(corev1.MirrorPodAnnotationKey)) {
+		return ""
+	}
+	var pod struct {
+		Metadata struct {
+			Annotations map[string]string `json:"annotations"`
+		} `json:"metadata"`
+	}
+	if json.Unmarshal(object.Raw, &pod) != nil {
+		return ""
+	}
+	return pod.Metadata.Annotations[corev1.MirrorPodAnnotationKey]
 }

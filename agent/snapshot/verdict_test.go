@@ -184,3 +184,56 @@ func TestSecretsOnTheDisk(t *testing.T) {
 	check("on the same machine", WithSealer(sealer{}), true)
 	check("on another machine", WithSealer(sealer{lost: true}), false)
 }
+
+func TestASoundFileCanHaveAnOldList(t *testing.T) {
+	dir, root := t.TempDir(), kubeletDir(t, uidOld, uidGone)
+	open := func() *Store {
+		store, err := Open(dir, logr.Discard(), WithWitnesses(root, nil))
+		must(t, err)
+		return store
+	}
+	verdict := func() string {
+		store := open()
+		defer store.Close()
+		_, reason := store.Objects().Trusted()
+		return reason
+	}
+	store := open()
+	must(t, store.Objects().Sync(allPods, "10", []Object{object("a", "old", uidOld, 5)}))
+	must(t, store.Close())
+	if got := verdict(); got != "" {
+		t.Errorf("a folder that was left over before the agent came: %q", got)
+	}
+	// Kubelet has run without the agent.
+	must(t, os.MkdirAll(filepath.Join(root, "pods", uidNew), 0o750))
+	if got := verdict(); !strings.Contains(got, uidNew) {
+		t.Errorf("a pod that the agent has not seen: %q, want %s", got, uidNew)
+	}
+	store = open()
+	// The list is a moment older than what kubelet knows.
+	must(t, store.Objects().Sync(allPods, "20", []Object{object("a", "old", uidOld, 5)}))
+	must(t, store.Objects().Apply(allPods, Added, object("a", "new", uidNew, 21)))
+	store.Objects().mu.RLock()
+	if _, buried := store.Objects().state.tombstones[uidNew]; buried {
+		t.Error("a pod that lives has a tombstone")
+	}
+	store.Objects().mu.RUnlock()
+	must(t, store.Close())
+	if got := verdict(); got != "" {
+		t.Errorf("after a list of the API server's: %q", got)
+	}
+}
+
+func TestAKubeletDirectoryThatCannotBeRead(t *testing.T) {
+	dir, root := t.TempDir(), t.TempDir()
+	store := mustOpen(t, dir)
+	must(t, store.Objects().Sync(allPods, "10", nil))
+	must(t, store.Close())
+	must(t, os.WriteFile(filepath.Join(root, "pods"), nil, 0o600))
+	store, err := Open(dir, logr.Discard(), WithWitnesses(root, nil))
+	must(t, err)
+	defer store.Close()
+	if trusted, reason := store.Objects().Trusted(); trusted || !strings.Contains(reason, "not a directory") {
+		t.Errorf("trusted %v, reason %q", trusted, reason)
+	}
+}

@@ -83,7 +83,7 @@ func (o *Objects) write(batch []request) {
 		p.changes = append(p.changes, collectionChange(resource, c, version))
 	}
 	o.mu.RUnlock()
-	p.changes = append(p.changes, o.lay(p.tombstones)...)
+	p.changes = append(p.changes, o.lay(p.tombstones, p.risen)...)
 	var err error
 	if len(p.changes) > 0 {
 		err = o.durable.Write(p.when, p.changes...)
@@ -120,20 +120,25 @@ func (o *Objects) tell(events []Event) {
 // gone long before.
 const keptTombstones = 4096
 
-// lay lays tombstones of pods, takes their tokens away, and the oldest tombstones.
-func (o *Objects) lay(uids []string) []durable.Change {
-	if len(uids) == 0 {
+// lay lays tombstones of pods, takes their tokens away, and the oldest tombstones and those
+// of pods that are risen.
+func (o *Objects) lay(uids, risen []string) []durable.Change {
+	if len(uids)+len(risen) == 0 {
 		return nil
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	tombstones := o.state.tombstones
+	var changes []durable.Change
+	for _, uid := range risen {
+		delete(tombstones, uid)
+		changes = append(changes, durable.Change{Record: durable.Record{Bucket: bucketTombstones, Key: uid}})
+	}
 	byAge := slices.SortedFunc(maps.Keys(tombstones), func(a, b string) int { return cmp.Compare(tombstones[a], tombstones[b]) })
 	var last uint64
 	if len(byAge) > 0 {
 		last = tombstones[byAge[len(byAge)-1]]
 	}
-	var changes []durable.Change
 	for _, uid := range uids {
 		last++
 		tombstones[uid] = last
