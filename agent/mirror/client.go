@@ -100,8 +100,33 @@ func (c *client) do(ctx context.Context, method, path string, query url.Values, 
 	if response.StatusCode < http.StatusBadRequest {
 		return response, nil
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	return nil, refusal(response)
+}
+
+// read sends a request that is no watch and hands the answer to f.
+func (c *client) read(ctx context.Context, method, path string, query url.Values, body io.Reader, f func(io.Reader) error) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	if err := c.limit.Wait(ctx); err != nil {
+		return err
+	}
+	response, err := c.do(ctx, method, path, query, body)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	return f(response.Body)
+}
+
+// readJSON decodes what is at a path.
+func (c *client) readJSON(ctx context.Context, path string, query url.Values, into any) error {
+	return c.read(ctx, http.MethodGet, path, query, nil, func(body io.Reader) error {
+		if err := json.NewDecoder(body).Decode(into); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		return nil
+	})
 }
 
 // refusal makes an error of an answer. Only a Status that the API server wrote carries a
@@ -126,25 +151,19 @@ func answered(err error) bool {
 }
 
 // get reads one object. Found is false when the server says that there is no such object.
-func (c *client) get(ctx context.Context, scope snapshot.Scope) (found bool, _ snapshot.Object, _ error) {
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
-	defer cancel()
-	if err := c.limit.Wait(ctx); err != nil {
-		return false, snapshot.Object{}, err
-	}
-	response, err := c.do(ctx, http.MethodGet, pathOf(scope.Resource, scope.Namespace)+"/"+scope.Name, nil, nil)
-	if err != nil {
-		if absent(err, scope.Name) {
-			return false, snapshot.Object{}, nil
+func (c *client) get(ctx context.Context, scope snapshot.Scope) (found bool, o snapshot.Object, err error) {
+	path := pathOf(scope.Resource, scope.Namespace) + "/" + scope.Name
+	err = c.read(ctx, http.MethodGet, path, nil, nil, func(body io.Reader) error {
+		data, err := io.ReadAll(body)
+		if err != nil {
+			return fmt.Errorf("reading %s %s: %w", scope.Resource.Resource, scope.Name, err)
 		}
-		return false, snapshot.Object{}, err
+		o, err = object(data, "", "")
+		return err
+	})
+	if absent(err, scope.Name) {
+		return false, snapshot.Object{}, nil
 	}
-	defer response.Body.Close()
-	data, err := io.ReadAll(response.Body)
-	if err != nil {
-		return false, snapshot.Object{}, fmt.Errorf("reading %s %s: %w", scope.Resource.Resource, scope.Name, err)
-	}
-	o, err := object(data, "", "")
 	return err == nil, o, err
 }
 
@@ -190,16 +209,6 @@ type page struct {
 }
 
 func (c *client) page(ctx context.Context, t target, query url.Values) (page, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
-	defer cancel()
-	if err := c.limit.Wait(ctx); err != nil {
-		return page{}, err
-	}
-	response, err := c.do(ctx, http.MethodGet, pathOf(t.scope.Resource, t.scope.Namespace), query, nil)
-	if err != nil {
-		return page{}, err
-	}
-	defer response.Body.Close()
 	var list struct {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`
@@ -209,8 +218,8 @@ func (c *client) page(ctx context.Context, t target, query url.Values) (page, er
 		} `json:"metadata"`
 		Items []json.RawMessage `json:"items"`
 	}
-	if err := json.NewDecoder(response.Body).Decode(&list); err != nil {
-		return page{}, fmt.Errorf("listing %s: %w", t.scope.Resource.Resource, err)
+	if err := c.readJSON(ctx, pathOf(t.scope.Resource, t.scope.Namespace), query, &list); err != nil {
+		return page{}, err
 	}
 	kind, ok := strings.CutSuffix(list.Kind, "List")
 	if !ok || list.Metadata.ResourceVersion == "" {
@@ -250,13 +259,13 @@ func (c *client) watch(ctx context.Context, t target, version string, length tim
 	late := time.AfterFunc(answerTimeout, cancel)
 	response, err := c.do(ctx, http.MethodGet, pathOf(t.scope.Resource, t.scope.Namespace), query, nil)
 	if !late.Stop() && err == nil {
-		response.Body.Close()
+		_ = response.Body.Close()
 		return context.DeadlineExceeded
 	}
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	began()
 	decoder := json.NewDecoder(response.Body)
 	for {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -73,14 +74,14 @@ func (s *script) requests() []string {
 }
 
 func text(body string) func(http.ResponseWriter, *http.Request) {
-	return func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }
+	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }
 }
 
 // status answers as the API server refuses.
 func status(code int, reason string) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(code)
-		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d,"message":"no"}`, reason, code)
+		_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d,"message":"no"}`, reason, code)
 	}
 }
 
@@ -97,7 +98,7 @@ func list(version, next string, items ...string) func(http.ResponseWriter, *http
 func events(open bool, all ...string) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, r *http.Request) {
 		for _, event := range all {
-			fmt.Fprintln(w, event)
+			_, _ = fmt.Fprintln(w, event)
 		}
 		w.(http.Flusher).Flush()
 		if open {
@@ -283,7 +284,7 @@ func TestAbsent(t *testing.T) {
 	notFound := func(name string) func(http.ResponseWriter, *http.Request) {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusNotFound)
-			fmt.Fprintf(w, `{"kind":"Status","status":"Failure","reason":"NotFound","code":404,"details":{"name":%q}}`, name)
+			_, _ = fmt.Fprintf(w, `{"kind":"Status","status":"Failure","reason":"NotFound","code":404,"details":{"name":%q}}`, name)
 		}
 	}
 	cases := map[string]struct {

@@ -118,11 +118,11 @@ func (s *session) look(ctx context.Context) error {
 	if !sameCluster(known, seen) {
 		return errOther{known, seen}
 	}
-	return s.m.seen(s.log, s.node, known, seen)
+	return s.m.seen(s.log, known, seen)
 }
 
 // seen takes note of a sighting of the known cluster.
-func (m *Mirror) seen(log logger, node string, known, seen sighting) error {
+func (m *Mirror) seen(log logger, known, seen sighting) error {
 	broken := lineBroken(known, seen)
 	m.mu.Lock()
 	m.liveNodeUID, m.heard = seen.nodeUID, m.wall()

@@ -4,9 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
-	"net/http"
 
 	"github.com/go-jose/go-jose/v4"
 
@@ -17,8 +16,6 @@ const (
 	issuerKind = "issuer"
 	issuerKeys = "keys"
 	issuerName = "name"
-	// largestKeys is more than any issuer publishes.
-	largestKeys = 1 << 20
 )
 
 // IssuerKeys are the public keys of the service account tokens' issuer as they were last
@@ -38,18 +35,21 @@ func (s *session) readIssuer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	keys, err := s.readAll(ctx, "/openid/v1/jwks")
-	if err != nil {
+	var keys json.RawMessage
+	if err := s.client.readJSON(ctx, "/openid/v1/jwks", nil, &keys); err != nil {
 		return err
 	}
 	var set jose.JSONWebKeySet
-	if err := json.Unmarshal(keys, &set); err != nil || len(set.Keys) == 0 {
-		return fmt.Errorf("/openid/v1/jwks answers no keys (%w)", err)
+	if err := json.Unmarshal(keys, &set); err != nil {
+		return fmt.Errorf("/openid/v1/jwks: %w", err)
+	}
+	if len(set.Keys) == 0 {
+		return errors.New("/openid/v1/jwks answers without keys")
 	}
 	var configuration struct {
 		Issuer string `json:"issuer"`
 	}
-	if err := s.readJSON(ctx, "/.well-known/openid-configuration", &configuration); err != nil {
+	if err := s.client.readJSON(ctx, "/.well-known/openid-configuration", nil, &configuration); err != nil {
 		return err
 	}
 	if err := s.verify.confirm(ctx, question); err != nil {
@@ -65,18 +65,4 @@ func (s *session) remember(kind, key string, value []byte) {
 	if !bytes.Equal(s.m.objects.Remembered(kind)[key], value) {
 		s.m.objects.Remember(kind, key, value)
 	}
-}
-
-func (s *session) readAll(ctx context.Context, path string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
-	defer cancel()
-	if err := s.client.limit.Wait(ctx); err != nil {
-		return nil, err
-	}
-	response, err := s.client.do(ctx, http.MethodGet, path, nil, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	return io.ReadAll(io.LimitReader(response.Body, largestKeys))
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -144,23 +145,17 @@ func (k *tokenKeeper) one(ctx context.Context, w wantedToken) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
-	defer cancel()
-	if err := k.client.limit.Wait(ctx); err != nil {
-		return err
-	}
 	body, err := json.Marshal(w.request())
 	if err != nil {
 		return err
 	}
-	response, err := k.client.do(ctx, http.MethodPost, pathOf(accounts, w.pod.Namespace)+"/"+w.key.ServiceAccount+"/token", nil, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
 	var answer authenticationv1.TokenRequest
-	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
-		return fmt.Errorf("the answer to a TokenRequest: %w", err)
+	path := pathOf(accounts, w.pod.Namespace) + "/" + w.key.ServiceAccount + "/token"
+	err = k.client.read(ctx, http.MethodPost, path, nil, bytes.NewReader(body), func(body io.Reader) error {
+		return json.NewDecoder(body).Decode(&answer)
+	})
+	if err != nil {
+		return fmt.Errorf("TokenRequest: %w", err)
 	}
 	keys, _ := IssuerKeys(k.m.objects)
 	err = genuine(answer.Status.Token, w, keys)

@@ -34,10 +34,10 @@ const (
 	expiredShown = time.Hour
 )
 
-// ErrNoToken: none is kept for exactly that request, or its pod is gone.
+// ErrNoToken says that none is kept for exactly that request, or that its pod is gone.
 var ErrNoToken = errors.New("no token is kept for this pod, audience and expiration")
 
-// ErrTokensOmitted: the policy says that none is kept.
+// ErrTokensOmitted says that the policy keeps none.
 var ErrTokensOmitted = errors.New("the policy has serviceAccountTokens: Omit, so no tokens are kept on the node")
 
 // wantedToken is a token that a pod wants.

@@ -35,8 +35,8 @@ func TestVerifier(t *testing.T) {
 		}
 		synctest.Wait()
 		select {
-		case <-second:
-			t.Error("a look that began before was taken for an answer")
+		case err := <-second:
+			t.Errorf("a look that began before was taken for an answer: %v", err)
 		default:
 		}
 		outcome <- errors.New("cut off")
@@ -46,8 +46,8 @@ func TestVerifier(t *testing.T) {
 			}
 		}
 		select {
-		case <-patient:
-			t.Error("who waits was told of a look that failed")
+		case err := <-patient:
+			t.Errorf("who waits was told of a look that failed: %v", err)
 		default:
 		}
 		before := time.Now()

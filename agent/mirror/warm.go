@@ -2,9 +2,6 @@ package mirror
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -137,7 +134,7 @@ func (s *session) preferred(ctx context.Context, resource schema.GroupResource) 
 	versions := []string{"v1"}
 	if resource.Group != "" {
 		var group metav1.APIGroup
-		if err := s.readJSON(ctx, "/apis/"+resource.Group, &group); err != nil {
+		if err := s.client.readJSON(ctx, "/apis/"+resource.Group, nil, &group); err != nil {
 			return "", err
 		}
 		versions = []string{group.PreferredVersion.Version}
@@ -151,7 +148,7 @@ func (s *session) preferred(ctx context.Context, resource schema.GroupResource) 
 			path = "/api/" + version
 		}
 		var list metav1.APIResourceList
-		if err := s.readJSON(ctx, path, &list); err != nil {
+		if err := s.client.readJSON(ctx, path, nil, &list); err != nil {
 			return "", err
 		}
 		if slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource.Resource }) {
@@ -159,23 +156,6 @@ func (s *session) preferred(ctx context.Context, resource schema.GroupResource) 
 		}
 	}
 	return "", apierrors.NewNotFound(resource, "")
-}
-
-func (s *session) readJSON(ctx context.Context, path string, into any) error {
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
-	defer cancel()
-	if err := s.client.limit.Wait(ctx); err != nil {
-		return err
-	}
-	response, err := s.client.do(ctx, http.MethodGet, path, nil, nil)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if err := json.NewDecoder(response.Body).Decode(into); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return nil
 }
 
 // forgetWarm drops collections that the policy does not list any more.
