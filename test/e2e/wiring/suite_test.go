@@ -70,12 +70,14 @@ func agentBinary() string {
 }
 
 // newNode makes a node that is off, without the agent but with its program at hand.
+// $REKINDLE_KUBELET picks its kubelet, newest or oldest.
 func newNode(ctx context.Context, name string) *edgenode.Node {
 	GinkgoHelper()
 	node, err := edgenode.New(ctx, shared, edgenode.Options{
-		Name:  name,
-		Agent: &edgenode.Agent{Binary: agentBinary()},
-		Log:   say,
+		Name:    name,
+		Kubelet: edgenode.KubeletVersion(os.Getenv("REKINDLE_KUBELET")),
+		Agent:   &edgenode.Agent{Binary: agentBinary()},
+		Log:     say,
 	})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx SpecContext) {
