@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"rekindle.edge/agent/snapshot"
@@ -24,6 +25,7 @@ type Store interface {
 	Overlay(snapshot.OverlayKey) ([]byte, bool)
 	Overlays() map[snapshot.OverlayKey][]byte
 	Apply(snapshot.Scope, snapshot.EventType, snapshot.Object) error
+	Get(resource schema.GroupVersionResource, namespace, name string) (snapshot.Object, bool)
 }
 
 // Ask sends a request to the API server as the node. A refusal is a *apierrors.StatusError;
@@ -112,7 +114,8 @@ func (o *Overlay) HandOver(ctx context.Context, key snapshot.OverlayKey) error {
 	}
 	path := pathOf(key)
 	live, err := o.Ask(ctx, http.MethodGet, path, "", nil)
-	if apierrors.IsNotFound(err) {
+	// A node may not even ask for a pod that is gone. The mirror knows whether it is.
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) && !o.held(key, entry.UID) {
 		log.Info("Status that was written on the node is not handed over", "reason", "the object is gone")
 		return o.settle(key, raw, nil)
 	}
@@ -133,11 +136,23 @@ func (o *Overlay) HandOver(ctx context.Context, key snapshot.OverlayKey) error {
 	case err == nil:
 		log.V(1).Info("Status that was written on the node is handed over")
 		return o.settle(key, raw, written)
-	case apierrors.IsConflict(err) || apierrors.IsTooManyRequests(err) || !errors.As(err, &refused):
+	case !errors.As(err, &refused) || !final(refused):
 		return err // tried again, against what is live then
 	}
 	log.Error(err, "API server refuses the status that was written on the node, it is dropped")
 	return o.settle(key, raw, live)
+}
+
+// final says whether a refusal will not change by itself. An API server that has just
+// started knows neither which pods are whose nor who may do what.
+func final(refused error) bool {
+	return apierrors.IsInvalid(refused) || apierrors.IsBadRequest(refused) || apierrors.IsNotFound(refused) ||
+		apierrors.IsMethodNotSupported(refused) || apierrors.IsGone(refused)
+}
+
+func (o *Overlay) held(key snapshot.OverlayKey, uid types.UID) bool {
+	object, ok := o.Store.Get(key.Resource, key.Namespace, key.Name)
+	return ok && object.UID == uid
 }
 
 // settle ends an entry, unless it was written anew meanwhile. The live object, if there is

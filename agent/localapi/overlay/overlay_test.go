@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"rekindle.edge/agent/snapshot"
@@ -184,6 +185,8 @@ type memory struct {
 	entries map[snapshot.OverlayKey][]byte
 	version uint64
 	applied []string
+	// gone: the mirror has seen the pod go.
+	gone bool
 }
 
 func (m *memory) PutOverlay(key snapshot.OverlayKey, value []byte) (uint64, error) {
@@ -210,6 +213,10 @@ func (m *memory) Apply(_ snapshot.Scope, _ snapshot.EventType, object snapshot.O
 	return nil
 }
 
+func (m *memory) Get(schema.GroupVersionResource, string, string) (snapshot.Object, bool) {
+	return snapshot.Object{UID: "uid"}, !m.gone
+}
+
 func TestHandOver(t *testing.T) {
 	const written = `{"metadata":{"name":"web","namespace":"default","uid":"uid","resourceVersion":"9"},"status":{"phase":"Running","podIP":"10.0.0.2"}}`
 	live := func(uid, ip string) string {
@@ -217,28 +224,33 @@ func TestHandOver(t *testing.T) {
 	}
 	gone := apierrors.NewNotFound(pods.GroupResource(), "web")
 	conflict := apierrors.NewConflict(pods.GroupResource(), "web", errors.New("changed"))
+	forbidden := apierrors.NewForbidden(pods.GroupResource(), "web", errors.New("no relationship found"))
 	invalid := apierrors.NewBadRequest("invalid")
 	cases := map[string]struct {
 		get, patch       string
 		getErr, patchErr error
 		meanwhile        bool // kubelet writes while it is handed over
+		gone             bool // the mirror has seen the pod go
 		pending          bool
 		applied          []string
 	}{
-		"it is written and taken over":           {get: live("uid", "10.0.0.1"), patch: live("uid", "10.0.0.2"), applied: []string{"web 50"}},
-		"it is there already":                    {get: live("uid", "10.0.0.2"), applied: []string{"web 50"}},
-		"the pod is gone":                        {getErr: gone},
-		"another pod has its name":               {get: live("other", "10.0.0.1"), applied: []string{"web 50"}},
-		"no answer to the question":              {getErr: errors.New("silence"), pending: true},
-		"no answer to the write":                 {get: live("uid", "10.0.0.1"), patchErr: errors.New("silence"), pending: true},
-		"somebody else wrote":                    {get: live("uid", "10.0.0.1"), patchErr: conflict, pending: true},
-		"the API server will never take it":      {get: live("uid", "10.0.0.1"), patchErr: invalid, applied: []string{"web 50"}},
-		"kubelet has written again, so it stays": {get: live("uid", "10.0.0.1"), patch: live("uid", "10.0.0.2"), meanwhile: true, pending: true},
+		"it is written and taken over":                       {get: live("uid", "10.0.0.1"), patch: live("uid", "10.0.0.2"), applied: []string{"web 50"}},
+		"it is there already":                                {get: live("uid", "10.0.0.2"), applied: []string{"web 50"}},
+		"the pod is gone":                                    {getErr: gone},
+		"the node may not ask for it yet":                    {getErr: forbidden, pending: true},
+		"nor for one that is gone":                           {getErr: forbidden, gone: true},
+		"another pod has its name":                           {get: live("other", "10.0.0.1"), applied: []string{"web 50"}},
+		"no answer to the question":                          {getErr: errors.New("silence"), pending: true},
+		"no answer to the write":                             {get: live("uid", "10.0.0.1"), patchErr: errors.New("silence"), pending: true},
+		"somebody else wrote":                                {get: live("uid", "10.0.0.1"), patchErr: conflict, pending: true},
+		"the API server does not know the node's rights yet": {get: live("uid", "10.0.0.1"), patchErr: forbidden, pending: true},
+		"the API server will never take it":                  {get: live("uid", "10.0.0.1"), patchErr: invalid, applied: []string{"web 50"}},
+		"kubelet has written again, so it stays":             {get: live("uid", "10.0.0.1"), patch: live("uid", "10.0.0.2"), meanwhile: true, pending: true},
 	}
 	key := snapshot.OverlayKey{Resource: pods, Namespace: "default", Name: "web"}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			store := &memory{entries: map[snapshot.OverlayKey][]byte{}, version: 100}
+			store := &memory{entries: map[snapshot.OverlayKey][]byte{}, version: 100, gone: tc.gone}
 			var o *Overlay
 			o = New(store, func(_ context.Context, method, path, _ string, _ []byte) ([]byte, error) {
 				if want := "/api/v1/namespaces/default/pods/web"; !strings.HasPrefix(path, want) {

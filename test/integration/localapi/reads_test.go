@@ -29,6 +29,7 @@ import (
 
 	"rekindle.edge/agent/localapi"
 	"rekindle.edge/agent/localapi/answer"
+	"rekindle.edge/agent/localapi/overlay"
 	"rekindle.edge/agent/snapshot"
 )
 
@@ -37,6 +38,7 @@ import (
 type held struct {
 	objects *snapshot.Objects
 	config  *rest.Config
+	handler *answer.Handler
 }
 
 // resources that are held, and where they are listed.
@@ -51,7 +53,18 @@ var resources = map[schema.GroupVersionResource]string{
 	{Group: "storage.k8s.io", Version: "v1", Resource: "csidrivers"}:       "/apis/storage.k8s.io/v1/csidrivers",
 }
 
-func startHeld() *held {
+// nowhere is the node's way to an API server that nobody listens at.
+func nowhere() *rest.Config {
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	Expect(err).NotTo(HaveOccurred())
+	Expect(closed.Close()).To(Succeed())
+	away := rest.CopyConfig(identity)
+	away.Host = "https://" + closed.Addr().String()
+	return away
+}
+
+// startHeld starts a local API of a node that knows the API server by the way.
+func startHeld(way *rest.Config) *held {
 	dir := GinkgoT().TempDir()
 	store, err := snapshot.Open(filepath.Join(dir, "store"), logr.Discard())
 	Expect(err).NotTo(HaveOccurred())
@@ -60,31 +73,35 @@ func startHeld() *held {
 	Expect(err).NotTo(HaveOccurred())
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	Expect(err).NotTo(HaveOccurred())
-	// Nobody listens on the port of an address that is closed again.
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	Expect(err).NotTo(HaveOccurred())
-	Expect(closed.Close()).To(Succeed())
-	away := rest.CopyConfig(identity)
-	away.Host = "https://" + closed.Addr().String()
 	server := localapi.New(logr.Discard(), pki, &localapi.IdentitySource{
-		Kubeconfigs: []string{writeKubeconfig(dir, away)}, CertDir: dir,
+		Kubeconfigs: []string{writeKubeconfig(dir, way)}, CertDir: dir,
 	})
 	handler := &answer.Handler{
 		Log: logr.Discard(), Node: server.Node, Objects: store.Objects(), Upstream: server, Access: nodeOnly{},
+		Overlay: overlay.New(store.Objects(), server.Ask, GinkgoLogr, "boot-1"),
 	}
 	stop := answer.New(handler, clock.RealClock{})
 	server.Answer(handler)
 	serving, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- server.Run(serving, []net.Listener{listener}) }()
+	handing := make(chan struct{})
+	go func() {
+		defer close(handing)
+		handler.Overlay.Run(serving, func() bool {
+			reach, _ := server.Reach()
+			return reach == answer.Linked
+		})
+	}()
 	DeferCleanup(func() {
 		cancel()
 		Eventually(done, timeout).Should(Receive(BeNil()))
+		Eventually(handing, timeout).Should(BeClosed())
 		stop()
 	})
 	config := local(identity)
 	config.Host, config.CAData = "https://"+listener.Addr().String(), pki.CA
-	return &held{objects: store.Objects(), config: config}
+	return &held{objects: store.Objects(), config: config, handler: handler}
 }
 
 // copy takes everything over from the API server as a mirror does.
@@ -198,7 +215,7 @@ var _ = Describe("Reads", Ordered, ContinueOnFailure, func() {
 	var node *held
 	BeforeAll(func(ctx context.Context) {
 		fill(ctx)
-		node = startHeld()
+		node = startHeld(nowhere())
 		node.copy(ctx)
 	})
 
