@@ -28,8 +28,8 @@ const (
 	answerTimeout = 20 * time.Second
 	// largestError is how much of a refusal is read.
 	largestError = 64 << 10
-	// The mirror's share of what a kubelet may ask for by default.
-	requestsPerSecond, requestBurst = 25, 50
+	// As much as a kubelet may ask for by default.
+	requestsPerSecond, requestBurst = 50, 100
 )
 
 // target is what one list and watch is about.
