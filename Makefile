@@ -55,7 +55,7 @@ E2E = REKINDLE_E2E=1 REKINDLE_FULL=$(FULL) go test -count=1 -p 1 -v
 test-e2e: packages $(TOOLS_E2E) $(if $(FULL),$(TOOLS_FULL)) build-host ## The product on real nodes that lose their power (root); FULL=1: everything, both kubelets
 	@test "$$(id -u)" = 0 || { echo 'make test-e2e: needs root, for namespaces, mounts and cgroups of the test nodes; run it with sudo' >&2; exit 1; }
 	$(E2E) -timeout $(if $(FULL),60m,25m) ./test/cluster/... ./test/edgenode/... ./test/e2e/... -ginkgo.v $(if $(FOCUS),-ginkgo.focus='$(FOCUS)')
-	$(if $(FULL),REKINDLE_KUBELET=oldest $(E2E) -timeout 60m ./test/e2e/recovery/... -ginkgo.v $(if $(FOCUS),-ginkgo.focus='$(FOCUS)'))
+	$(if $(FULL),REKINDLE_KUBELET=oldest $(E2E) -timeout 60m ./test/e2e/... -ginkgo.v $(if $(FOCUS),-ginkgo.focus='$(FOCUS)'))
 
 .PHONY: torture
 torture: ## The store killed, damaged, on full and read-only disks, and power cuts while it writes (root)
