@@ -33,7 +33,7 @@ const defaultFreshnessWait = time.Second
 
 // answers has the local API answer from the store, and what kubelet wrote handed over,
 // until ctx ends.
-func answers(ctx context.Context, settings config.Config, server *localapi.Server, store *snapshot.Store, m *mirror.Mirror, boot func() (string, error)) {
+func answers(ctx context.Context, settings config.Config, server *localapi.Server, store *snapshot.Store, m *mirror.Mirror, missed *answer.Missed, boot func() (string, error)) {
 	log := logr.FromContextOrDiscard(ctx)
 	objects := store.Objects()
 	bootID, err := boot()
@@ -59,6 +59,7 @@ func answers(ctx context.Context, settings config.Config, server *localapi.Serve
 			},
 		},
 		Overlay: written,
+		Missed:  missed.Add,
 		Memory:  objects,
 		Replay:  m.Replay,
 		FreshnessWait: func() time.Duration {

@@ -22,6 +22,7 @@ import (
 	"rekindle.edge/agent/config"
 	"rekindle.edge/agent/daemon"
 	"rekindle.edge/agent/host"
+	"rekindle.edge/agent/localapi/answer"
 	"rekindle.edge/agent/mirror"
 	"rekindle.edge/agent/snapshot"
 	"rekindle.edge/agent/snapshot/durable"
@@ -114,6 +115,7 @@ func run(args []string, stderr io.Writer) int {
 	defer units.Close()
 	var opened func(*snapshot.Store, *mirror.Mirror)
 	var serving func() metav1.Condition
+	missed := &answer.Missed{}
 	if *wired {
 		state := &kubeletState{}
 		serving = state.condition
@@ -123,13 +125,13 @@ func run(args []string, stderr io.Writer) int {
 		defer running.Wait()
 		running.Go(func() { wire(ctx, settings, server, units, ready, state.tell(log)) })
 		opened = func(store *snapshot.Store, m *mirror.Mirror) {
-			answers(ctx, settings, server, store, m, files.BootID)
+			answers(ctx, settings, server, store, m, missed, files.BootID)
 		}
 	}
 	err := daemon.Daemon{
 		Config: settings, Version: version, ReportJitter: reportJitter, StoreOptions: storeOptions(settings),
 		Machine: daemon.Machine{Clock: host.SystemClock{}, Processes: files, Units: units, BootID: files.BootID},
-		Ready:   ready, Opened: opened, Serving: serving,
+		Ready:   ready, Opened: opened, Serving: serving, Missed: missed.Most,
 	}.Run(ctx)
 	cancel()
 	if err != nil {

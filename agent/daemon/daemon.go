@@ -22,6 +22,7 @@ import (
 	"rekindle.edge/agent/timeline"
 	"rekindle.edge/agent/timeline/source"
 	"rekindle.edge/agent/upstream"
+	"rekindle.edge/api/v1alpha1"
 )
 
 const (
@@ -67,6 +68,8 @@ type Daemon struct {
 	Ready func()
 	// Serving is the condition LocalAPIServing; unset: the agent is not installed.
 	Serving func() metav1.Condition
+	// Missed is what was asked for in vain while cut off; unset: nothing is served.
+	Missed func() []v1alpha1.MissedResource
 	// Opened is called once, when the store is open; unset: nobody waits for it.
 	Opened func(*snapshot.Store, *mirror.Mirror)
 }

@@ -17,6 +17,9 @@ func (d Daemon) facts(l *loop, m *mirror.Mirror) func() report.Facts {
 		if d.Serving != nil {
 			facts.Serving = d.Serving()
 		}
+		if d.Missed != nil {
+			facts.Missed = d.Missed()
+		}
 		r := m.Report()
 		facts.Fresh, facts.Findings = r.Fresh, append(storeFindings(l.store), r.Findings...)
 		facts.Snapshot = &v1alpha1.SnapshotStatus{Objects: r.Objects}

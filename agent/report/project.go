@@ -45,6 +45,9 @@ type Facts struct {
 	Snapshot *v1alpha1.SnapshotStatus
 	// Findings in any order and number.
 	Findings []v1alpha1.Finding
+	// Missed is what was asked for in vain while cut off, most often asked first, as many
+	// as the status has room for.
+	Missed []v1alpha1.MissedResource
 }
 
 // Project makes the status. Conditions that did not change keep the transition time that
@@ -70,6 +73,7 @@ func Project(facts Facts, present v1alpha1.NodeRecoveryStatus, now metav1.Time) 
 	}
 	status.Findings = worst(facts.Findings)
 	status.FindingsTotal = int32(len(facts.Findings))
+	status.MissedResources = facts.Missed
 	if facts.Snapshot != nil {
 		status.Snapshot = facts.Snapshot.DeepCopy()
 		if t := status.Snapshot.InStepTime; t != nil {
