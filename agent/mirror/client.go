@@ -22,8 +22,6 @@ import (
 )
 
 const (
-	// pageSize bounds how much of a list is in memory twice.
-	pageSize = 500
 	// answerTimeout bounds one request that is no watch, and the wait for a watch to begin.
 	answerTimeout = 20 * time.Second
 	// largestError is how much of a refusal is read.
@@ -172,69 +170,6 @@ func absent(err error, name string) bool {
 	var status *apierrors.StatusError
 	return errors.As(err, &status) && status.ErrStatus.Reason == metav1.StatusReasonNotFound &&
 		status.ErrStatus.Details != nil && status.ErrStatus.Details.Name == name
-}
-
-// list reads a collection as of now, in pages, and the version it has. Limit bounds what is
-// read: 0 is all.
-func (c *client) list(ctx context.Context, t target, limit int) ([]snapshot.Object, string, error) {
-	var objects []snapshot.Object
-	query := t.query()
-	query.Set("limit", strconv.Itoa(pageSize))
-	if limit > 0 {
-		query.Set("limit", strconv.Itoa(limit))
-	}
-	for {
-		page, err := c.page(ctx, t, query)
-		if apierrors.IsResourceExpired(err) && query.Has("continue") {
-			// The rest is too old by now: all at once, then.
-			objects = nil
-			query.Del("continue")
-			query.Del("limit")
-			continue
-		}
-		if err != nil {
-			return nil, "", err
-		}
-		objects = append(objects, page.objects...)
-		if page.next == "" || limit > 0 {
-			return objects, page.version, nil
-		}
-		query.Set("continue", page.next)
-	}
-}
-
-type page struct {
-	objects       []snapshot.Object
-	version, next string
-}
-
-func (c *client) page(ctx context.Context, t target, query url.Values) (page, error) {
-	var list struct {
-		APIVersion string `json:"apiVersion"`
-		Kind       string `json:"kind"`
-		Metadata   struct {
-			ResourceVersion string `json:"resourceVersion"`
-			Continue        string `json:"continue"`
-		} `json:"metadata"`
-		Items []json.RawMessage `json:"items"`
-	}
-	if err := c.readJSON(ctx, pathOf(t.scope.Resource, t.scope.Namespace), query, &list); err != nil {
-		return page{}, err
-	}
-	kind, ok := strings.CutSuffix(list.Kind, "List")
-	if !ok || list.Metadata.ResourceVersion == "" {
-		return page{}, fmt.Errorf("listing %s: the answer is no list but a %q", t.scope.Resource.Resource, list.Kind)
-	}
-	p := page{version: list.Metadata.ResourceVersion, next: list.Metadata.Continue}
-	for i, item := range list.Items {
-		o, err := object(item, list.APIVersion, kind)
-		if err != nil {
-			return page{}, fmt.Errorf("listing %s: %w", t.scope.Resource.Resource, err)
-		}
-		list.Items[i] = nil
-		p.objects = append(p.objects, o)
-	}
-	return p, nil
 }
 
 // change is one event of a watch.

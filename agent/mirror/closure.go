@@ -7,189 +7,11 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"rekindle.edge/agent/snapshot"
 )
-
-// Resources by the version that kubelet reads.
-var (
-	pods       = corev1.SchemeGroupVersion.WithResource("pods")
-	nodes      = corev1.SchemeGroupVersion.WithResource("nodes")
-	services   = corev1.SchemeGroupVersion.WithResource("services")
-	secrets    = corev1.SchemeGroupVersion.WithResource("secrets")
-	configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
-	accounts   = corev1.SchemeGroupVersion.WithResource("serviceaccounts")
-	claims     = corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims")
-	volumes    = corev1.SchemeGroupVersion.WithResource("persistentvolumes")
-
-	attachments    = storagev1.SchemeGroupVersion.WithResource("volumeattachments")
-	csiNodes       = storagev1.SchemeGroupVersion.WithResource("csinodes")
-	csiDrivers     = storagev1.SchemeGroupVersion.WithResource("csidrivers")
-	resourceClaims = resourcev1.SchemeGroupVersion.WithResource("resourceclaims")
-
-	runtimeClasses = schema.GroupVersionResource{Group: "node.k8s.io", Version: "v1", Resource: "runtimeclasses"}
-	endpointSlices = schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
-	trustBundles   = schema.GroupVersionResource{Group: "certificates.k8s.io", Version: "v1beta1", Resource: "clustertrustbundles"}
-)
-
-// objectSet is a set of single objects, or of whole collections.
-type objectSet map[snapshot.Scope]bool
-
-func (s objectSet) add(resource schema.GroupVersionResource, namespace, name string) {
-	if name != "" {
-		s[snapshot.Scope{Resource: resource, Namespace: namespace, Name: name}] = true
-	}
-}
-
-// tokenSource is a place in a pod that wants a token.
-type tokenSource struct {
-	Audience          string
-	ExpirationSeconds int64
-}
-
-// defaultTokenSeconds is what the API server writes into a projection that says nothing.
-const defaultTokenSeconds = 3600
-
-// podNeeds is what one pod refers to, by its own text alone.
-type podNeeds struct {
-	// objects are secrets, configmaps, claims, resource claims and the service account.
-	objects objectSet
-	// tokens of projected volumes.
-	tokens []tokenSource
-	// drivers of inline CSI volumes.
-	drivers []string
-	// trustBundles says that a volume projects cluster trust bundles.
-	trustBundles bool
-}
-
-// over says whether a pod has run to its end and will not be started again. What such pods
-// refer to is not kept. One that a shutdown ended may be started again.
-func over(pod *corev1.Pod) bool {
-	finished := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-	return finished && pod.Spec.RestartPolicy != corev1.RestartPolicyAlways
-}
-
-// needsOf finds what the Node authorizer lets a node read because of this pod.
-func needsOf(pod *corev1.Pod) podNeeds {
-	needs := podNeeds{objects: objectSet{}}
-	if over(pod) {
-		return needs
-	}
-	add := func(resource schema.GroupVersionResource, name string) {
-		needs.objects.add(resource, pod.Namespace, name)
-	}
-	add(accounts, pod.Spec.ServiceAccountName)
-	for _, secret := range pod.Spec.ImagePullSecrets {
-		add(secrets, secret.Name)
-	}
-	container := func(envFrom []corev1.EnvFromSource, env []corev1.EnvVar) {
-		for _, source := range envFrom {
-			if source.SecretRef != nil {
-				add(secrets, source.SecretRef.Name)
-			}
-			if source.ConfigMapRef != nil {
-				add(configMaps, source.ConfigMapRef.Name)
-			}
-		}
-		for _, variable := range env {
-			if from := variable.ValueFrom; from != nil && from.SecretKeyRef != nil {
-				add(secrets, from.SecretKeyRef.Name)
-			} else if from != nil && from.ConfigMapKeyRef != nil {
-				add(configMaps, from.ConfigMapKeyRef.Name)
-			}
-		}
-	}
-	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
-		container(c.EnvFrom, c.Env)
-	}
-	for _, c := range pod.Spec.EphemeralContainers {
-		container(c.EnvFrom, c.Env)
-	}
-	for i := range pod.Spec.Volumes {
-		needs.volume(pod, &pod.Spec.Volumes[i])
-	}
-	for name := range claimsOf(pod) {
-		add(resourceClaims, name)
-	}
-	return needs
-}
-
-func (n *podNeeds) volume(pod *corev1.Pod, volume *corev1.Volume) {
-	add := func(resource schema.GroupVersionResource, name string) { n.objects.add(resource, pod.Namespace, name) }
-	local := func(reference *corev1.LocalObjectReference) {
-		if reference != nil {
-			add(secrets, reference.Name)
-		}
-	}
-	switch {
-	case volume.Secret != nil:
-		add(secrets, volume.Secret.SecretName)
-	case volume.ConfigMap != nil:
-		add(configMaps, volume.ConfigMap.Name)
-	case volume.Projected != nil:
-		for _, source := range volume.Projected.Sources {
-			switch {
-			case source.Secret != nil:
-				add(secrets, source.Secret.Name)
-			case source.ConfigMap != nil:
-				add(configMaps, source.ConfigMap.Name)
-			case source.ClusterTrustBundle != nil:
-				n.trustBundles = true
-			case source.ServiceAccountToken != nil:
-				token := tokenSource{Audience: source.ServiceAccountToken.Audience, ExpirationSeconds: defaultTokenSeconds}
-				if seconds := source.ServiceAccountToken.ExpirationSeconds; seconds != nil {
-					token.ExpirationSeconds = *seconds
-				}
-				n.tokens = append(n.tokens, token)
-			}
-		}
-	case volume.PersistentVolumeClaim != nil:
-		add(claims, volume.PersistentVolumeClaim.ClaimName)
-	case volume.Ephemeral != nil:
-		add(claims, pod.Name+"-"+volume.Name)
-	case volume.CSI != nil:
-		local(volume.CSI.NodePublishSecretRef)
-		n.drivers = append(n.drivers, volume.CSI.Driver)
-	case volume.AzureFile != nil:
-		add(secrets, volume.AzureFile.SecretName)
-	case volume.CephFS != nil:
-		local(volume.CephFS.SecretRef)
-	case volume.Cinder != nil:
-		local(volume.Cinder.SecretRef)
-	case volume.FlexVolume != nil:
-		local(volume.FlexVolume.SecretRef)
-	case volume.RBD != nil:
-		local(volume.RBD.SecretRef)
-	case volume.ScaleIO != nil:
-		local(volume.ScaleIO.SecretRef)
-	case volume.ISCSI != nil:
-		local(volume.ISCSI.SecretRef)
-	case volume.StorageOS != nil:
-		local(volume.StorageOS.SecretRef)
-	}
-}
-
-// claimsOf are the resource claims of a pod: named ones, and those that were made for it.
-func claimsOf(pod *corev1.Pod) map[string]bool {
-	names := map[string]bool{}
-	for _, claim := range pod.Spec.ResourceClaims {
-		if claim.ResourceClaimName != nil {
-			names[*claim.ResourceClaimName] = true
-		}
-	}
-	for _, status := range pod.Status.ResourceClaimStatuses {
-		if status.ResourceClaimName != nil {
-			names[*status.ResourceClaimName] = true
-		}
-	}
-	if extended := pod.Status.ExtendedResourceClaimStatus; extended != nil && extended.ResourceClaimName != "" {
-		names[extended.ResourceClaimName] = true
-	}
-	return names
-}
 
 // lookup gives an object that is in the snapshot.
 type lookup func(resource schema.GroupVersionResource, namespace, name string) (snapshot.Object, bool)
@@ -220,7 +42,7 @@ type pod struct {
 	needs   podNeeds
 }
 
-// close follows the pods' references: what they name themselves, and from claims over
+// closeOver follows the pods' references: what they name themselves, and from claims over
 // volumes to attachments, as far as the snapshot has them. Node is this node's name.
 func closeOver(node string, all []pod, get lookup) closure {
 	c := closure{watched: objectSet{}, got: objectSet{}, tokens: map[string]podTokens{}}

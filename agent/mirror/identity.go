@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rekindle.edge/agent/snapshot"
@@ -32,7 +33,7 @@ type sighting struct {
 	serviceUID string
 }
 
-// cluster says whether a sighting is of the known cluster.
+// sameCluster says whether a sighting is of the known cluster.
 func sameCluster(known, seen sighting) bool {
 	if known.nodeUID == "" && known.serviceUID == "" {
 		return true
@@ -122,7 +123,7 @@ func (s *session) look(ctx context.Context) error {
 }
 
 // seen takes note of a sighting of the known cluster.
-func (m *Mirror) seen(log logger, known, seen sighting) error {
+func (m *Mirror) seen(log logr.Logger, known, seen sighting) error {
 	broken := lineBroken(known, seen)
 	m.mu.Lock()
 	m.liveNodeUID, m.heard = seen.nodeUID, m.wall()

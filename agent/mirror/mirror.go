@@ -6,15 +6,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"rekindle.edge/agent/snapshot"
 	"rekindle.edge/api/v1alpha1"
 )
-
-type logger = logr.Logger
 
 // Mirror keeps the snapshot in step with the API server. It outlives sessions: what it has
 // seen of the cluster holds for the next one too.
