@@ -55,7 +55,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, info *request.R
 		fail(w, r, err)
 		return true
 	}
-	q.encoder.printer = h.printer(resource.GroupResource())
+	q.encoder.printer = h.printer(resource)
 	if h.Edit != nil && h.kubelets(r, info, caller) {
 		q.encoder.edit = h.Edit(resource, q.fromStart())
 	}
@@ -162,10 +162,25 @@ const settleEvery = 10 * time.Millisecond
 
 func (h *Handler) plainTable(r *http.Request, resource schema.GroupVersionResource) bool {
 	form, ok := negotiate(r.Header.Get("Accept"))
-	return ok && form == formTable && h.printer(resource.GroupResource()).Plain()
+	return ok && form == formTable && h.printer(resource).Plain()
 }
 
-func (h *Handler) printer(resource schema.GroupResource) *table.Printer { return table.For(resource) }
+// definitions are where columns of custom resources come from, if they are held.
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+func (h *Handler) printer(resource schema.GroupVersionResource) *table.Printer {
+	usual := table.For(resource.GroupResource())
+	definition, ok := h.Objects.Get(definitions, "", resource.Resource+"."+resource.Group)
+	if !ok {
+		return usual
+	}
+	columns, err := table.Custom(definition.Raw, resource.Version)
+	if err != nil {
+		h.Log.V(4).Info("Columns of a custom resource cannot be used", "resource", resource.Resource, "reason", err.Error())
+		return usual
+	}
+	return columns
+}
 
 // client is the first word of a caller's name for itself, without its version.
 func client(r *http.Request) string {
