@@ -99,7 +99,7 @@ func (c *Checker) check(path string) error {
 	case exitUnreadable:
 		return errors.New(message)
 	case exitDamaged:
-		return fmt.Errorf("%w: %s", ErrDamaged, message)
+		return fmt.Errorf("%w%s", ErrDamaged, strings.TrimPrefix(message, ErrDamaged.Error()))
 	}
 	return fmt.Errorf("%w: checking it ended with %w: %s", ErrDamaged, exit, message)
 }
