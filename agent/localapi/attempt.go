@@ -44,6 +44,9 @@ func (s *Server) Reach() (answer.Reach, time.Duration) {
 	return reach, s.link.Silence()
 }
 
+// Pass passes a request on.
+func (s *Server) Pass(w http.ResponseWriter, r *http.Request) { s.pass(w, r) }
+
 // Try passes a request on that could also be answered without the API server. It returns
 // an error, and has written nothing, if the patience did not last, or if what came was a
 // server's failure.

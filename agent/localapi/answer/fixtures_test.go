@@ -148,6 +148,8 @@ type link struct {
 	answer string
 	asked  []string
 	passed int
+	// written is called when a write has reached upstream.
+	written func()
 }
 
 func (l *link) Reach() (Reach, time.Duration) { return l.reach, l.silence }
@@ -159,6 +161,14 @@ func (l *link) Try(w http.ResponseWriter, r *http.Request, _ time.Duration) erro
 	}
 	fmt.Fprint(w, l.answer)
 	return nil
+}
+
+func (l *link) Pass(w http.ResponseWriter, _ *http.Request) {
+	l.passed++
+	if l.written != nil {
+		l.written()
+	}
+	fmt.Fprint(w, "upstream")
 }
 
 type everybody struct{ Access }

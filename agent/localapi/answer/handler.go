@@ -87,6 +87,7 @@ type Handler struct {
 	doubt       *doubt
 	started     time.Time
 	leases      leases
+	barriers    barriers
 }
 
 // New completes a handler. Stop ends it.
@@ -106,6 +107,10 @@ func New(h *Handler, clock clock.PassiveClock) (stop func()) {
 
 func itemOf(o snapshot.Object) *collection.Item {
 	return &collection.Item{Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion, Raw: o.Raw}
+}
+
+func scopeOf(info *request.RequestInfo) snapshot.Scope {
+	return snapshot.Scope{Resource: resourceOf(info), Namespace: info.Namespace, Name: info.Name}
 }
 
 // take takes over a change of the snapshot.
@@ -144,6 +149,11 @@ func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, info *request.Re
 	switch info.Verb {
 	case "get", "list", "watch":
 		return h.read(w, r, info, caller)
+	case "create", "update", "patch", "delete":
+		if reach, _ := h.Upstream.Reach(); reach != CutOff {
+			h.Upstream.Pass(h.overhear(w, info), r)
+			return true
+		}
 	}
 	return false
 }

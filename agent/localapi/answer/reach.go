@@ -26,6 +26,8 @@ const (
 type Upstream interface {
 	// Reach of the API server, and for how long it has been silent.
 	Reach() (Reach, time.Duration)
+	// Pass passes a request on, however long that takes.
+	Pass(w http.ResponseWriter, r *http.Request)
 	// Try passes a request on. It returns an error if there was no answer within the
 	// patience, or none that came from the API server itself; nothing has been written
 	// then.

@@ -64,6 +64,9 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, info *request.R
 		err = q.get(w, r, h.Held)
 	case "list":
 		h.settle(r.Context(), resource)
+		if q.options.ResourceVersion == "" {
+			h.barriers.wait(r.Context(), resource)
+		}
 		err = q.list(w, r)
 	case "watch":
 		h.settle(r.Context(), resource)
@@ -105,7 +108,7 @@ func (h *Handler) unheld(w http.ResponseWriter, r *http.Request, info *request.R
 // holds says whether the node knows all that a request could be answered with.
 func (h *Handler) holds(info *request.RequestInfo, r *http.Request, caller Caller) bool {
 	resource := resourceOf(info)
-	if !h.Objects.Known(snapshot.Scope{Resource: resource, Namespace: info.Namespace, Name: info.Name}) {
+	if !h.Objects.Known(scopeOf(info)) {
 		return false
 	}
 	switch resource.GroupResource() {

@@ -68,7 +68,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, info *request.Re
 	}
 	rewind := func() { r.Body = io.NopCloser(bytes.NewReader(body)) }
 	rewind()
-	if !h.first(info) && h.try(w, r) {
+	if !h.first(info) && h.try(h.overhear(w, info), r) {
 		return true
 	}
 	rewind()

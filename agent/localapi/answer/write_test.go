@@ -274,3 +274,25 @@ func version(t *testing.T, body string) int {
 	}
 	return object.Metadata.ResourceVersion
 }
+
+func TestAClientListsWhatItWrote(t *testing.T) {
+	r := newRig(t, Linked, held...).fill()
+	r.link.written = func() {
+		time.AfterFunc(100*time.Millisecond, func() { r.store.put(configMaps, configMapJSON("settings", "200")) })
+	}
+	r.send(t, "PUT", "/api/v1/namespaces/default/configmaps/settings", "application/json", []byte("{}"))
+	if _, body, _ := r.get(t, oneConfig+"settings"); !strings.Contains(body, `"resourceVersion":"200"`) {
+		t.Errorf("the list has what was before: %s", body)
+	}
+	r.link.written = nil // changes nothing
+	r.send(t, "PUT", "/api/v1/namespaces/default/configmaps/settings", "application/json", []byte("{}"))
+	begin := time.Now()
+	r.get(t, oneConfig+"settings&resourceVersion=0")
+	if waited := time.Since(begin); waited > ownWrites/2 {
+		t.Errorf("a list to which any version will do waited %s", waited)
+	}
+	r.get(t, oneConfig+"settings")
+	if waited := time.Since(begin); waited > 2*ownWrites {
+		t.Errorf("a list waited %s for a write that changed nothing", waited)
+	}
+}

@@ -48,7 +48,7 @@ func (h *Handler) rebased(info *request.RequestInfo) bool {
 func (h *Handler) writeStatus(w http.ResponseWriter, r *http.Request, info *request.RequestInfo, patch []byte) bool {
 	item, base := h.served(info)
 	if item == nil {
-		if h.Objects.Known(snapshot.Scope{Resource: resourceOf(info), Namespace: info.Namespace, Name: info.Name}) {
+		if h.Objects.Known(scopeOf(info)) {
 			fail(w, r, apierrors.NewNotFound(resourceOf(info).GroupResource(), info.Name))
 			return true
 		}
