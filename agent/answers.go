@@ -51,6 +51,7 @@ func answers(ctx context.Context, settings config.Config, server *localapi.Serve
 		Access: &access.Checker{
 			Ask: server.Post, Linked: linked, Clock: clock.RealClock{}, Memory: access.NewMemory(objects, clock.RealClock{}),
 			Tokens: &access.Tokens{
+				Node: server.Node,
 				Keys: func() (*jose.JSONWebKeySet, string) { return mirror.IssuerKeys(objects) },
 				Runs: func(namespace, name string, uid types.UID) bool {
 					pod, ok := objects.Get(snapshot.Pods, namespace, name)

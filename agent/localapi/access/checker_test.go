@@ -110,6 +110,7 @@ func (c *cluster) checker(store disk) (*Checker, *clocktesting.FakePassiveClock)
 	return &Checker{
 		Ask: c.ask, Linked: func() bool { return c.linked }, Memory: NewMemory(store, clock), Clock: clock,
 		Tokens: &Tokens{
+			Node: func() string { return "edge-1" },
 			Keys: func() (*jose.JSONWebKeySet, string) { return keys, issuer },
 			Runs: func(namespace, name string, uid types.UID) bool {
 				return namespace == "shop" && name == "till-1" && uid == "uid-1"
@@ -214,6 +215,16 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
+// bindTo binds a token to a node and no pod.
+func bindTo(node string) func(*jwt.Claims, *claims) {
+	return func(_ *jwt.Claims, own *claims) {
+		own.Kubernetes.Pod = nil
+		own.Kubernetes.Node = &struct {
+			Name string `json:"name"`
+		}{node}
+	}
+}
+
 func TestTokensWhileCutOff(t *testing.T) {
 	c := &cluster{key: newKey(t)}
 	stranger := &cluster{key: newKey(t)}
@@ -223,7 +234,9 @@ func TestTokensWhileCutOff(t *testing.T) {
 	}{
 		"of a pod on this node": {token: c.token(t, nil), want: "system:serviceaccount:shop:till"},
 		"of a pod that is gone": {token: c.token(t, func(_ *jwt.Claims, own *claims) { own.Kubernetes.Pod.UID = "uid-0" })},
-		"of no pod":             {token: c.token(t, func(_ *jwt.Claims, own *claims) { own.Kubernetes.Pod = nil })},
+		"bound to nothing":      {token: c.token(t, func(_ *jwt.Claims, own *claims) { own.Kubernetes.Pod = nil }), want: "system:serviceaccount:shop:till"},
+		"bound to this node":    {token: c.token(t, bindTo("edge-1")), want: "system:serviceaccount:shop:till"},
+		"bound to another node": {token: c.token(t, bindTo("edge-2"))},
 		"expired":               {token: c.token(t, func(usual *jwt.Claims, _ *claims) { usual.Expiry = jwt.NewNumericDate(now.Add(-time.Second)) })},
 		"without an end":        {token: c.token(t, func(usual *jwt.Claims, _ *claims) { usual.Expiry = nil })},
 		"not valid yet":         {token: c.token(t, func(usual *jwt.Claims, _ *claims) { usual.NotBefore = jwt.NewNumericDate(now.Add(time.Hour)) })},

@@ -21,6 +21,8 @@ var algorithms = []jose.SignatureAlgorithm{
 type Tokens struct {
 	// Keys are the issuer's, and its name; nil while none are known.
 	Keys func() (*jose.JSONWebKeySet, string)
+	// Node is this node's name.
+	Node func() string
 	// Runs says whether a pod is still on this node.
 	Runs func(namespace, name string, uid types.UID) bool
 
@@ -56,11 +58,14 @@ type claims struct {
 			Name string    `json:"name"`
 			UID  types.UID `json:"uid"`
 		} `json:"pod"`
+		Node *struct {
+			Name string `json:"name"`
+		} `json:"node"`
 	} `json:"kubernetes.io"`
 }
 
-// verify checks signature, issuer, audience, times and that the pod which the token is
-// bound to is still here.
+// verify checks signature, issuer, audience, times and that the pod or the node which the
+// token is bound to, if it is, is still here.
 func (t *Tokens) verify(token string, now time.Time) (User, error) {
 	keys, issuer := t.Keys()
 	if keys == nil {
@@ -85,9 +90,9 @@ func (t *Tokens) verify(token string, now time.Time) (User, error) {
 		return User{}, refused("it has expired")
 	case usual.NotBefore != nil && now.Before(usual.NotBefore.Time().Add(-jwt.DefaultLeeway)):
 		return User{}, refused("it is not valid yet")
-	case own.Kubernetes.Pod == nil:
-		return User{}, refused("it is bound to no pod, and only tokens of pods on this node are accepted while the API server is out of reach")
-	case !t.Runs(own.Kubernetes.Namespace, own.Kubernetes.Pod.Name, own.Kubernetes.Pod.UID):
+	case own.Kubernetes.Pod == nil && own.Kubernetes.Node != nil && own.Kubernetes.Node.Name != t.Node():
+		return User{}, refused("it is bound to another node")
+	case own.Kubernetes.Pod != nil && !t.Runs(own.Kubernetes.Namespace, own.Kubernetes.Pod.Name, own.Kubernetes.Pod.UID):
 		return User{}, refused("its pod is not on this node")
 	}
 	namespace := own.Kubernetes.Namespace
