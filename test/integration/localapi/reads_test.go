@@ -39,6 +39,7 @@ type held struct {
 	objects *snapshot.Objects
 	config  *rest.Config
 	handler *answer.Handler
+	server  *localapi.Server
 }
 
 // resources that are held, and where they are listed.
@@ -101,7 +102,7 @@ func startHeld(way *rest.Config) *held {
 	})
 	config := local(identity)
 	config.Host, config.CAData = "https://"+listener.Addr().String(), pki.CA
-	return &held{objects: store.Objects(), config: config, handler: handler}
+	return &held{objects: store.Objects(), config: config, handler: handler, server: server}
 }
 
 // copy takes everything over from the API server as a mirror does.
