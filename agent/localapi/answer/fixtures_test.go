@@ -159,7 +159,7 @@ func (l *link) Try(w http.ResponseWriter, r *http.Request, _ time.Duration) erro
 	if l.answer == "" {
 		return errors.New("no answer")
 	}
-	fmt.Fprint(w, l.answer)
+	_, _ = fmt.Fprint(w, l.answer)
 	return nil
 }
 
@@ -168,7 +168,7 @@ func (l *link) Pass(w http.ResponseWriter, _ *http.Request) {
 	if l.written != nil {
 		l.written()
 	}
-	fmt.Fprint(w, "upstream")
+	_, _ = fmt.Fprint(w, "upstream")
 }
 
 type everybody struct{ Access }
@@ -182,7 +182,6 @@ type rig struct {
 	link   *link
 	server *httptest.Server
 	missed []string
-	agent  string
 }
 
 func newRig(t *testing.T, reach Reach, known ...snapshot.Scope) *rig {
@@ -204,7 +203,7 @@ func newRig(t *testing.T, reach Reach, known ...snapshot.Scope) *rig {
 		}
 		if !handler.Serve(w, request, info, Caller{Node: request.Header.Get("Authorization") == ""}) {
 			r.link.passed++
-			fmt.Fprint(w, "upstream")
+			_, _ = fmt.Fprint(w, "upstream")
 		}
 	}))
 	t.Cleanup(r.server.Close)

@@ -22,7 +22,7 @@ func (h *Handler) replace(resource schema.GroupVersionResource, item *collection
 		return item
 	}
 	served := strconv.FormatUint(version, 10)
-	raw := item.Raw
+	var raw []byte
 	switch resource {
 	case snapshot.Pods, snapshot.Nodes:
 		entry, ok := h.entry(resource, item.Namespace, item.Name, item.UID)

@@ -13,9 +13,9 @@ import (
 const window = 512
 
 var (
-	// ErrGone: changes since the asked version are not known any more.
+	// ErrGone says that changes since the asked version are not known any more.
 	ErrGone = errors.New("too old resource version")
-	// ErrAhead: the asked version has not been reached.
+	// ErrAhead says that the asked version has not been reached.
 	ErrAhead = errors.New("too large resource version")
 )
 

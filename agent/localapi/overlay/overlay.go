@@ -169,7 +169,7 @@ func (o *Overlay) settle(key snapshot.OverlayKey, handed, live []byte) error {
 		if err != nil {
 			return err
 		}
-		scope := snapshot.Scope{Resource: key.Resource, Namespace: key.Namespace, Name: key.Name}
+		scope := snapshot.Scope(key)
 		// An error says that it is not on the disk yet, or that the object is not followed
 		// any more: neither matters here.
 		if err := o.Store.Apply(scope, snapshot.Modified, object); err != nil {

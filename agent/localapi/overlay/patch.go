@@ -64,20 +64,20 @@ func (l lenient) LookupPatchMetadataForStruct(key string) (strategicpatch.Lookup
 	if l.LookupPatchMeta == nil {
 		return lenient{}, strategicpatch.PatchMeta{}, nil
 	}
-	inner, meta, err := l.LookupPatchMeta.LookupPatchMetadataForStruct(key)
-	if err != nil {
-		return lenient{}, strategicpatch.PatchMeta{}, nil
-	}
-	return lenient{inner}, meta, nil
+	return known(l.LookupPatchMeta.LookupPatchMetadataForStruct(key))
 }
 
 func (l lenient) LookupPatchMetadataForSlice(key string) (strategicpatch.LookupPatchMeta, strategicpatch.PatchMeta, error) {
 	if l.LookupPatchMeta == nil {
 		return lenient{}, strategicpatch.PatchMeta{}, nil
 	}
-	inner, meta, err := l.LookupPatchMeta.LookupPatchMetadataForSlice(key)
-	if err != nil {
-		return lenient{}, strategicpatch.PatchMeta{}, nil
+	return known(l.LookupPatchMeta.LookupPatchMetadataForSlice(key))
+}
+
+// known takes an error for a field that is not.
+func known(inner strategicpatch.LookupPatchMeta, meta strategicpatch.PatchMeta, unknown error) (strategicpatch.LookupPatchMeta, strategicpatch.PatchMeta, error) {
+	if unknown != nil {
+		inner, meta = nil, strategicpatch.PatchMeta{}
 	}
 	return lenient{inner}, meta, nil
 }
