@@ -33,5 +33,5 @@ var _ = It("ends with a node of the policy and a measured recovery", func(ctx Sp
 		Expect(session.Out).To(gbytes.Say(phase + ` +\d+ +\d+`))
 	}
 	Expect(session.Out).To(gbytes.Say(`edgerecoverypolicy\S*/edge-pools +1 +0? +30 +\d+ +(True|False)`))
-	Expect(session.Out).To(gbytes.Say(`noderecovery\S*/edge-1 +stores +Unknown +Unknown +\d+ +(True|False)`))
+	Expect(session.Out).To(gbytes.Say(`noderecovery\S*/edge-1 +stores +Unknown +True +\d+ +(True|False)`))
 })
