@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"cmp"
 	"time"
 
 	"rekindle.edge/api/v1alpha1"
@@ -50,20 +51,16 @@ func (s State) CloseRestarted(lastSign time.Duration, down *time.Duration) v1alp
 
 func (s State) record(down *time.Duration) v1alpha1.Recovery {
 	record := v1alpha1.Recovery{
-		BootID:           s.BootID,
-		PreviousEnd:      s.PreviousEnd,
-		DownMilliseconds: milliseconds(down),
-		Phases:           s.phases(),
-		ExpectedPods:     int32(len(s.Expected)),
-		ReadyPods:        s.readyCount(),
-		NotReadyBefore:   s.NotReadyBefore,
-		TargetSeconds:    s.TargetSeconds,
-		// An API server that was never heard of was not there at the start either.
-		ConnectivityAtStart: v1alpha1.ConnectivityOffline,
+		BootID:              s.BootID,
+		PreviousEnd:         s.PreviousEnd,
+		DownMilliseconds:    milliseconds(down),
+		Phases:              s.phases(),
+		ExpectedPods:        int32(len(s.Expected)),
+		ReadyPods:           s.readyCount(),
+		NotReadyBefore:      s.NotReadyBefore,
+		TargetSeconds:       s.TargetSeconds,
+		ConnectivityAtStart: connectivity(s.onlineAtStart()),
 		ConnectivityAtEnd:   connectivity(s.Online),
-	}
-	if s.FirstAnswer != nil && (s.Edges.KubeletHealthy == nil || *s.FirstAnswer <= *s.Edges.KubeletHealthy+answerGrace) {
-		record.ConnectivityAtStart = v1alpha1.ConnectivityOnline
 	}
 	for _, pod := range s.slowest(maxSlowest) {
 		record.SlowestPods = append(record.SlowestPods, v1alpha1.PodRecovery{
@@ -71,6 +68,14 @@ func (s State) record(down *time.Duration) v1alpha1.Recovery {
 		})
 	}
 	return record
+}
+
+// onlineAtStart says whether the API server answered soon after kubelet was up. When nobody
+// saw kubelet's health begin, its process's start stands in; without either, and for a
+// server that was never heard of, the answer is no: offline is the claim that shows.
+func (s State) onlineAtStart() bool {
+	up := cmp.Or(s.Edges.KubeletHealthy, s.Edges.Kubelet)
+	return s.FirstAnswer != nil && up != nil && *s.FirstAnswer <= *up+answerGrace
 }
 
 // end is when a complete recovery was over: the last expected pod Ready, or the last edge

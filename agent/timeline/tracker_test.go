@@ -302,6 +302,33 @@ func TestCloseRestarted(t *testing.T) {
 	}
 }
 
+func TestConnectivityAtStart(t *testing.T) {
+	kubelet, late := KubeletStarted{At: 2 * second}, KubeletHealthy{At: 290 * second, Late: true}
+	cases := map[string]struct {
+		events []Event
+		want   v1alpha1.Connectivity
+	}{
+		"an answer soon after kubelet is healthy":               {events: []Event{kubelet, KubeletHealthy{At: 9 * second}, Answered{At: 14 * second, Online: true}}, want: v1alpha1.ConnectivityOnline},
+		"an answer long after it":                               {events: []Event{kubelet, KubeletHealthy{At: 9 * second}, Answered{At: 15 * second, Online: true}}, want: v1alpha1.ConnectivityOffline},
+		"no answer at all":                                      {events: []Event{kubelet, KubeletHealthy{At: 9 * second}}, want: v1alpha1.ConnectivityOffline},
+		"nobody saw health begin, an answer soon after kubelet": {events: []Event{kubelet, late, Answered{At: 7 * second, Online: true}}, want: v1alpha1.ConnectivityOnline},
+		"nobody saw health begin, an answer minutes later":      {events: []Event{kubelet, late, Answered{At: 300 * second, Online: true}}, want: v1alpha1.ConnectivityOffline},
+		"kubelet has no health endpoint":                        {events: []Event{kubelet, Answered{At: 300 * second, Online: true}}, want: v1alpha1.ConnectivityOffline},
+		"nobody saw kubelet":                                    {events: []Event{Answered{At: 300 * second, Online: true}}, want: v1alpha1.ConnectivityOffline},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tracker := NewTracker(Begin("boot", v1alpha1.PreviousEndPowerLoss, time.Time{}, 30, twoPods()))
+			for _, event := range tc.events {
+				tracker.Observe(event)
+			}
+			if got := tracker.State().Close(nil).ConnectivityAtStart; got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestDeadline(t *testing.T) {
 	for target, want := range map[int32]time.Duration{30: 10 * time.Minute, 120: 10 * time.Minute, 121: 605 * second} {
 		if got := (State{TargetSeconds: target}).Deadline(); got != want {
