@@ -22,7 +22,8 @@ const (
 	// discoverEvery is how often what the API server offers is read, also when it may not
 	// have changed.
 	discoverEvery = time.Hour
-	discoverRetry = 10 * time.Second
+	// discoverRetry is the pace of looking whether the API server can be reached.
+	discoverRetry = time.Second
 )
 
 // discovered are the paths that are kept, with the form they are read in.

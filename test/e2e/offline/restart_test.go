@@ -28,6 +28,7 @@ func upstreamPods(ctx context.Context) map[string]corev1.Pod {
 var _ = Describe("A node that restarts cut off", func() {
 	for _, wan := range []edgenode.WANMode{edgenode.WANBlackhole, edgenode.WANRefused, edgenode.WANLinkDown, edgenode.WANNoRoute} {
 		It("brings its pods back from its own disk: "+string(wan), func(ctx SpecContext) {
+			inStep(ctx)
 			before := upstreamPods(ctx)
 			powerCut(ctx, wan)
 			took := waitReadyHere(ctx, allPods()...)

@@ -28,7 +28,7 @@ func kubectl(ctx context.Context, args ...string) (string, error) {
 
 var _ = Describe("While a node is cut off", Ordered, func() {
 	BeforeAll(func(ctx SpecContext) {
-		waitReadyUpstream(ctx, pods)
+		inStep(ctx)
 		powerCut(ctx, edgenode.WANBlackhole)
 		waitReadyHere(ctx, allPods()...)
 	})
@@ -97,18 +97,21 @@ var _ = Describe("While a node is cut off", Ordered, func() {
 			_, err := client.CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, webPod(9), metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 		}
-		waitReadyUpstream(ctx, pods)
+		inStep(ctx)
 	})
 })
 
 var _ = Describe("An agent that is killed every second", func() {
 	It("still brings the node back cut off", func(ctx SpecContext) {
-		waitReadyUpstream(ctx, pods)
+		inStep(ctx)
 		powerCut(ctx, edgenode.WANBlackhole)
-		_, err := node.Exec(ctx, "sh", "-c", "systemd-run --quiet --unit=killer sh -c 'for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 1; systemctl kill -s KILL rekindle-agent.service; done'")
-		Expect(err).NotTo(HaveOccurred())
+		// Until systemd of the node can be asked.
+		Eventually(ctx, func() error {
+			_, err := node.Exec(ctx, "sh", "-c", "systemd-run --quiet --unit=killer sh -c 'for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 1; systemctl kill -s KILL rekindle-agent.service; done'")
+			return err
+		}).WithTimeout(soon).WithPolling(poll).Should(Succeed())
 		waitReadyHere(ctx, allPods()...)
 		Expect(node.RestoreWAN(ctx)).To(Succeed())
-		waitReadyUpstream(ctx, pods)
+		inStep(ctx)
 	}, SpecTimeout(5*time.Minute))
 })

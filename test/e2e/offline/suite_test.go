@@ -6,8 +6,10 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -57,13 +59,19 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	client, err = kubernetes.NewForConfig(shared.Admin())
 	Expect(err).NotTo(HaveOccurred())
 
+	// What a node may read beside what every kubelet may.
+	rights := exec.CommandContext(ctx, filepath.Join(shared.Tools(), "kubectl"), "apply", "-f", "../../../config/rbac/node.yaml")
+	rights.Env = append(os.Environ(), "KUBECONFIG="+shared.AdminKubeconfig())
+	said, err := rights.CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), "%s", said)
+
 	agent := os.Getenv("REKINDLE_AGENT")
 	if agent == "" {
 		agent = "../../../bin/rekindle-agent"
 	}
 	node, err = edgenode.New(ctx, shared, edgenode.Options{
 		Name: nodeName, Kubelet: edgenode.KubeletVersion(os.Getenv("REKINDLE_KUBELET")),
-		Agent: &edgenode.Agent{Binary: agent}, Log: say,
+		Agent: &edgenode.Agent{Binary: agent}, KubeProxy: true, Log: say,
 	})
 	Expect(err).NotTo(HaveOccurred())
 	_, err = node.FirstBoot(ctx)
@@ -161,6 +169,29 @@ func ready(pod corev1.Pod) bool {
 func waitReadyUpstream(ctx context.Context, count int) {
 	GinkgoHelper()
 	Eventually(ctx, readyUpstream).WithArguments(ctx).WithTimeout(soon).WithPolling(poll).Should(Equal(count), journal)
+}
+
+// inStep waits until the API server has the node's pods as the node has them, all Ready.
+func inStep(ctx context.Context) {
+	GinkgoHelper()
+	const containers = "-o=jsonpath={range .items[*]}{.metadata.name}{.status.containerStatuses[0].containerID}{end}"
+	Eventually(ctx, func(g Gomega) {
+		here, err := kubectl(ctx, "get", "pods", "'"+containers+"'")
+		g.Expect(err).NotTo(HaveOccurred(), "%s", here)
+		there := ""
+		for _, name := range allPods() {
+			pod, err := client.CoreV1().Pods(metav1.NamespaceDefault).Get(ctx, name, metav1.GetOptions{})
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(ready(*pod)).To(BeTrue(), "%s", name)
+			there += name + pod.Status.ContainerStatuses[0].ContainerID
+		}
+		g.Expect(there).To(Equal(here))
+		running, err := node.Exec(ctx, "ctr", "-n", "k8s.io", "tasks", "list", "-q")
+		g.Expect(err).NotTo(HaveOccurred())
+		for _, id := range strings.Split(there, "containerd://")[1:] {
+			g.Expect(running).To(ContainSubstring(id[:64]), "not of this boot")
+		}
+	}).WithTimeout(2*soon).WithPolling(time.Second).Should(Succeed(), journal)
 }
 
 // powerCut takes the power once all changes are on the disk, and boots with the WAN as it
