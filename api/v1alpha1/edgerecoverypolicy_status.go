@@ -16,9 +16,10 @@ type EdgeRecoveryPolicyStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// nodes counts the nodes that the policy selects.
+	// nodes counts the nodes that the policy selects. Zeros are written too: a policy that
+	// selects nothing shows 0.
 	// +optional
-	Nodes NodeCounts `json:"nodes,omitempty,omitzero"`
+	Nodes NodeCounts `json:"nodes"`
 
 	// p95Milliseconds is the 95th percentile of the recoveries of the slowest pool, in
 	// milliseconds from kernel start; offline and online restarts are taken apart and the

@@ -1,6 +1,8 @@
 package operator
 
 import (
+	"encoding/json"
+	"net/http"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -10,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -125,4 +128,29 @@ func live(policy *v1alpha1.EdgeRecoveryPolicy) *v1alpha1.EdgeRecoveryPolicy {
 	now := &v1alpha1.EdgeRecoveryPolicy{}
 	Expect(c.Get(ctx, client.ObjectKeyFromObject(policy), now)).To(Succeed())
 	return now
+}
+
+// columns returns the cells that kubectl get prints of a policy, by the name of the column.
+func columns(policy *v1alpha1.EdgeRecoveryPolicy) map[string]any {
+	GinkgoHelper()
+	web, err := rest.HTTPClientFor(restConfig)
+	Expect(err).NotTo(HaveOccurred())
+	// An address without a scheme is one of TLS.
+	host, _, err := rest.DefaultServerUrlFor(restConfig)
+	Expect(err).NotTo(HaveOccurred())
+	host.Path = "/apis/" + v1alpha1.GroupVersion.String() + "/edgerecoverypolicies/" + policy.Name
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, host.String(), nil)
+	Expect(err).NotTo(HaveOccurred())
+	request.Header.Set("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+	response, err := web.Do(request)
+	Expect(err).NotTo(HaveOccurred())
+	defer response.Body.Close()
+	var table metav1.Table
+	Expect(json.NewDecoder(response.Body).Decode(&table)).To(Succeed())
+	Expect(table.Rows).To(HaveLen(1))
+	cells := map[string]any{}
+	for i, column := range table.ColumnDefinitions {
+		cells[column.Name] = table.Rows[0].Cells[i]
+	}
+	return cells
 }

@@ -105,6 +105,12 @@ var _ = Describe("The status of a policy", func() {
 		Expect(told(policy)()).To(HaveLen(4), "a new manager tells nothing again")
 	})
 
+	It("shows 0 nodes of a policy that selects none, not a blank", func() {
+		policy := newPolicy("zero", func(s *v1alpha1.EdgeRecoveryPolicySpec) { s.NodeSelector = byLabel("story", "zero") })
+		Eventually(condition(policy, v1alpha1.ConditionAccepted), soon).Should(Equal("False/NoMatchingNodes"))
+		Expect(columns(policy)).To(And(HaveKeyWithValue("Nodes", BeEquivalentTo(0)), HaveKeyWithValue("Restart-Ready", BeEquivalentTo(0))))
+	})
+
 	It("is written once for many reports", func() {
 		const nodes = 20
 		policy := newPolicy("many", func(s *v1alpha1.EdgeRecoveryPolicySpec) { s.NodeSelector = byLabel("story", "many") })
