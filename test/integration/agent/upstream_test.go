@@ -95,6 +95,9 @@ var _ = Describe("A CRD that is older than the agent", Serial, func() {
 		DeferCleanup(keepVersion, true)
 		n := newNode()
 		Eventually(n.recovery).Should(HaveField("Status.ObservedGeneration", BeEquivalentTo(1)))
+		// The mirror settles a moment later, which is worth a write of its own.
+		Eventually(n.recovery).Should(HaveField("Status.Conditions", ContainElement(And(
+			HaveField("Type", v1alpha1.ConditionSnapshotFresh), HaveField("Status", metav1.ConditionTrue)))))
 		written, err := n.recovery()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(written.Status.AgentVersion).To(BeEmpty())
