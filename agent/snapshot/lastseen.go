@@ -47,6 +47,8 @@ func (b *Book) See(pod timeline.Pod, hold func(key string) bool) {
 	if old, ok := b.seen[pod.Key]; ok && old.Ready && !seen.Ready && hold(pod.Key) {
 		b.held[pod.Key] = seen
 		seen.Ready = true
+		// One that restarts always and failed in the shutdown is not back either.
+		seen.Finished = seen.Finished && !pod.Restarts
 	}
 	b.seen[pod.Key] = seen
 }

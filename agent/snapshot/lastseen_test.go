@@ -47,6 +47,17 @@ func TestBook(t *testing.T) {
 			contents: stored,
 			do:       func(b *Book) { b.See(broken, always) },
 		},
+		"a pod that the shutdown left Failed stays what it was before": {
+			contents: stored,
+			do: func(b *Book) {
+				b.See(timeline.Pod{Key: "a", Name: "shop/a", Finished: true, Restarts: true}, always)
+			},
+		},
+		"a pod that ended as its restart policy allows is over, also while a recovery runs": {
+			contents: stored,
+			do:       func(b *Book) { b.See(timeline.Pod{Key: "a", Name: "shop/a", Finished: true}, always) },
+			want:     &changes{Changed: map[string]timeline.LastSeen{"a": {Name: "shop/a", Ready: true, Finished: true}}, Lost: true},
+		},
 		"a pod that is still held is not released": {
 			contents: stored,
 			do:       func(b *Book) { b.See(broken, always); b.Release(always) },

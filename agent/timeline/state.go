@@ -6,9 +6,10 @@
 // deadline has passed, or the node restarts. Expected are the pods that were Ready when
 // they were last seen before the restart. A pod that is deleted, or whose deletion begins,
 // while the record is open is not expected any more: nobody wants it back. So is one that
-// is finished in the first list of the boot, and one that ends as its restart policy
-// allows. A pod that is new in this boot is not expected. With no pod expected the node is
-// back when kubelet serves its health endpoint.
+// ends as its restart policy allows. One that is over although it restarts always is
+// expected, also if it was over in the first list of the boot: an orderly shutdown of
+// kubelet leaves pods Failed that were Ready. A pod that is new in this boot is not
+// expected. With no pod expected the node is back when kubelet serves its health endpoint.
 //
 // A pod counts as Ready when its Ready condition is True and every container of its status
 // was seen running in this boot: the status that is served first still says Ready, of the

@@ -186,11 +186,6 @@ func (e PodsListed) apply(t *Tracker) bool {
 	listed := map[string]bool{}
 	for _, seen := range e.Pods {
 		listed[seen.Pod.Key] = true
-		// What is over in the first list of a boot was over before kubelet got hold of it.
-		if !t.state.Listed && seen.Pod.Finished {
-			changed = t.drop(seen.Pod.Key) || changed
-			continue
-		}
 		changed = seen.apply(t) || changed
 	}
 	for key := range t.state.Expected {

@@ -146,6 +146,33 @@ func TestTracker(t *testing.T) {
 				r.SlowestPods = []v1alpha1.PodRecovery{{Pod: "shop/b", Reason: "NodeAffinity"}, {Pod: "shop/a", Milliseconds: ptr.To[int64](5000)}}
 			}),
 		},
+		"pods that an orderly shutdown left Failed are not back": {
+			events: append(started(), listed(3500*time.Millisecond,
+				Pod{Key: "a", Name: "shop/a", Finished: true, Restarts: true, Reason: "Terminated"},
+				Pod{Key: "b", Name: "shop/b", Finished: true, Restarts: true, Reason: "Terminated"})),
+			open: true,
+			want: with(func(r *v1alpha1.Recovery) {
+				r.TotalMilliseconds, r.ReadyPods = nil, 0
+				r.Phases.FirstSandbox, r.Phases.FirstReady, r.Phases.LastReady = nil, nil, nil
+				r.Result, r.IncompleteReason, r.TargetMet = v1alpha1.RecoveryIncomplete, v1alpha1.IncompletePodsNotReady, v1alpha1.TruthFalse
+				r.SlowestPods = []v1alpha1.PodRecovery{{Pod: "shop/a", Reason: "Terminated"}, {Pod: "shop/b", Reason: "Terminated"}}
+			}),
+		},
+		"a static pod that an orderly shutdown left Failed is back when it runs": {
+			events: append(append(started(), listed(3500*time.Millisecond,
+				Pod{Key: "a", Name: "shop/a", Finished: true, Restarts: true, Reason: "Terminated", Containers: []string{"old-a"}},
+				running("b", "shop/b", true, "old-b"))), recovered[1:]...),
+			want: complete,
+		},
+		"pods that were over as their restart policy allows are not waited for": {
+			events: append(started(), listed(3500*time.Millisecond,
+				Pod{Key: "a", Name: "shop/a", Finished: true}, Pod{Key: "b", Name: "shop/b", Finished: true})),
+			want: with(func(r *v1alpha1.Recovery) {
+				r.TotalMilliseconds, r.ExpectedPods, r.ReadyPods = ptr.To[int64](3000), 0, 0
+				r.Phases.FirstSandbox, r.Phases.FirstReady, r.Phases.LastReady = nil, nil, nil
+				r.SlowestPods = nil
+			}),
+		},
 		"a pod that ends as its restart policy allows is not waited for": {
 			events: append(started(), stale,
 				SandboxReady{ID: "sa", At: 4 * second}, ContainerRunning{ID: "new-a"},
