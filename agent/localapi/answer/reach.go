@@ -56,9 +56,13 @@ func (d *doubt) justified(silence time.Duration) bool {
 	return !d.since.IsZero() && d.clock.Now().Add(-silence).Before(d.since)
 }
 
-// reach is Upstream's, with the doubt taken in.
+// reach is Upstream's, with the doubt taken in. An API server that was not heard within the
+// freshness wait is not waited for by each request anew.
 func (h *Handler) reach() Reach {
 	reach, silence := h.Upstream.Reach()
+	if reach == Undecided && h.FreshnessWait != nil && h.doubt.clock.Since(h.started) > h.FreshnessWait() {
+		return CutOff
+	}
 	if reach != CutOff && h.doubt.justified(silence) {
 		return CutOff
 	}

@@ -242,6 +242,19 @@ func TestDoubtEndsWhenSomethingIsHeard(t *testing.T) {
 	}
 }
 
+func TestAnAPIServerThatIsNotHeardAtBootIsNotWaitedFor(t *testing.T) {
+	r := newRig(t, Undecided, held...).fill()
+	r.FreshnessWait = func() time.Duration { return 0 }
+	r.get(t, "/api/v1/namespaces/default/pods/web-1")
+	if len(r.link.asked) != 0 {
+		t.Errorf("asked for %v", r.link.asked)
+	}
+	r.link.reach, r.link.answer = Linked, "fresh"
+	if _, body, _ := r.get(t, "/api/v1/namespaces/default/pods/web-1"); body != "fresh" {
+		t.Errorf("got %s although it was heard", body)
+	}
+}
+
 func TestTheFirstListWaitsForTheMirror(t *testing.T) {
 	r := newRig(t, Linked, held...).fill()
 	r.FreshnessWait = func() time.Duration { return 10 * time.Second }
