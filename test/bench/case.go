@@ -40,8 +40,14 @@ func caseNames() []string {
 
 // check says what a run must show and did not.
 func (c benchCase) check(r record) error {
-	if want := c.ready(r.Pods); r.Ready != want {
+	want := c.ready(r.Pods)
+	switch {
+	case r.Extra[bootToKubelet] == nil:
+		return fmt.Errorf("%s, run %d: kubelet never started within %s, so nothing is shown", c.name, r.Run, c.limit)
+	case r.Ready != want:
 		return fmt.Errorf("%s, run %d: %d of %d pods are Ready after %s; want %d", c.name, r.Run, r.Ready, r.Pods, c.limit, want)
+	case r.serving != want:
+		return fmt.Errorf("%s, run %d: %d of %d pods serve after %s; want %d", c.name, r.Run, r.serving, r.Pods, c.limit, want)
 	}
 	return nil
 }

@@ -17,6 +17,9 @@ type record struct {
 	OK         bool   `json:"ok"`
 	// Extra has every other figure; last_serving_ms is in all of them.
 	Extra map[string]*int64 `json:"extra"`
+
+	// serving counts the pods that the prober saw serve.
+	serving int
 }
 
 const (
@@ -40,6 +43,9 @@ func (r *record) fill(pods []string, o observed) {
 	for _, pod := range pods {
 		if _, ok := o.ready[pod]; ok {
 			r.Ready++
+		}
+		if _, ok := o.serving[pod]; ok {
+			r.serving++
 		}
 	}
 	r.FirstReady = latest(pods[:1], o.ready, o.kubeletZero)

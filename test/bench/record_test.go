@@ -55,19 +55,23 @@ func TestFill(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
+	started := map[string]*int64{bootToKubelet: new(int64)}
 	for name, tc := range map[string]struct {
-		bench benchCase
-		ready int
-		want  bool
+		bench  benchCase
+		record record
+		want   bool
 	}{
-		"online, all ready":                {nativeOnline, 10, true},
-		"online, one missing":              {nativeOnline, 9, false},
-		"offline, none ready":              {nativeOffline, 0, true},
-		"offline, one ready all the same":  {nativeOffline, 1, false},
-		"the floor, one that never served": {floor, 9, false},
+		"online, all ready and serving":      {nativeOnline, record{Ready: 10, serving: 10, Extra: started}, true},
+		"online, one not ready":              {nativeOnline, record{Ready: 9, serving: 10, Extra: started}, false},
+		"offline, none ready":                {nativeOffline, record{Extra: started}, true},
+		"offline, one ready all the same":    {nativeOffline, record{Ready: 1, Extra: started}, false},
+		"offline, one serves all the same":   {nativeOffline, record{serving: 1, Extra: started}, false},
+		"offline, since kubelet never began": {nativeOffline, record{}, false},
+		"the floor, one that never served":   {floor, record{Ready: 9, serving: 9, Extra: started}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := tc.bench.check(record{Pods: 10, Ready: tc.ready}); (err == nil) != tc.want {
+			tc.record.Pods = 10
+			if err := tc.bench.check(tc.record); (err == nil) != tc.want {
 				t.Errorf("check() = %v", err)
 			}
 		})

@@ -94,15 +94,28 @@ func (r *rig) reset(ctx context.Context, disk string) error {
 	}
 	if ready, err := r.apiReady(ctx); err != nil || ready < len(r.pods) {
 		r.log("the API server has %d of %d pods Ready: waiting until all are", ready, len(r.pods))
-		if r.node.Current() == nil {
-			if _, err := r.node.Boot(ctx); err != nil {
-				return err
-			}
+		// Not with the disk of the case before: its kubelet may be disabled.
+		if err := r.boot(ctx, savedDisk); err != nil {
+			return err
 		}
 		if err := r.settle(ctx); err != nil {
 			return err
 		}
 	}
+	return r.powerOff(ctx, disk)
+}
+
+// boot boots the node from a saved disk.
+func (r *rig) boot(ctx context.Context, disk string) error {
+	if err := r.powerOff(ctx, disk); err != nil {
+		return err
+	}
+	_, err := r.node.Boot(ctx)
+	return err
+}
+
+// powerOff leaves the node off, with a saved disk.
+func (r *rig) powerOff(ctx context.Context, disk string) error {
 	if r.node.Current() != nil {
 		if err := r.node.PowerCut(ctx); err != nil {
 			return err
