@@ -32,8 +32,8 @@ type Recovery struct {
 	// +optional
 	TotalMilliseconds *int64 `json:"totalMilliseconds,omitempty"`
 
-	// phases split the total; a phase that nobody observed is unset and its time is part
-	// of the next one.
+	// phases split the total, in milliseconds; a phase that nobody observed is unset and
+	// its time is part of the next one.
 	// +optional
 	Phases RecoveryPhases `json:"phases,omitempty,omitzero"`
 
@@ -88,28 +88,36 @@ type Recovery struct {
 // RecoveryPhases are the parts of a recovery, in their order, in milliseconds. Each
 // begins where the one before it (of those that are set) ended.
 type RecoveryPhases struct {
-	// kernel ends when the first process (init) starts.
+	// kernel is the time from kernel start until the first process (init) starts, in
+	// milliseconds.
 	// +optional
 	Kernel *int64 `json:"kernel,omitempty"`
-	// userspace ends when the kubelet process starts.
+	// userspace is the time until the kubelet process starts, in milliseconds from the end
+	// of the phase before.
 	// +optional
 	Userspace *int64 `json:"userspace,omitempty"`
-	// kubeletStart ends when kubelet serves its health endpoint, or asks for its node.
+	// kubeletStart is the time until kubelet serves its health endpoint, or asks for its node,
+	// in milliseconds from the end of the phase before.
 	// +optional
 	KubeletStart *int64 `json:"kubeletStart,omitempty"`
-	// nodeList ends when kubelet is given its Node.
+	// nodeList is the time until kubelet is given its Node, in milliseconds from the end of
+	// the phase before.
 	// +optional
 	NodeList *int64 `json:"nodeList,omitempty"`
-	// podList ends when kubelet is given its pods.
+	// podList is the time until kubelet is given its pods, in milliseconds from the end of
+	// the phase before.
 	// +optional
 	PodList *int64 `json:"podList,omitempty"`
-	// firstSandbox ends when the first pod sandbox of this boot is ready.
+	// firstSandbox is the time until the first pod sandbox of this boot is ready, in
+	// milliseconds from the end of the phase before.
 	// +optional
 	FirstSandbox *int64 `json:"firstSandbox,omitempty"`
-	// firstReady ends when the first expected pod is Ready.
+	// firstReady is the time until the first expected pod is Ready, in milliseconds from the
+	// end of the phase before.
 	// +optional
 	FirstReady *int64 `json:"firstReady,omitempty"`
-	// lastReady ends when the last expected pod is Ready.
+	// lastReady is the time until the last expected pod is Ready, in milliseconds from the
+	// end of the phase before.
 	// +optional
 	LastReady *int64 `json:"lastReady,omitempty"`
 }
