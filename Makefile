@@ -14,7 +14,7 @@ include test/tools/tools.mk
 ##@ Use
 
 .PHONY: demo
-demo: packages $(TOOLS_E2E) build-host ## Cluster, edge node, power cut and the measured recovery, on this machine (root; KEEP=1 leaves it running)
+demo: root packages $(TOOLS_E2E) build-host ## Cluster, edge node, power cut and the measured recovery, on this machine (root; KEEP=1 leaves it running)
 	@KEEP=$(KEEP) go run ./test/demo
 
 .PHONY: demo-clean
@@ -52,14 +52,12 @@ test: $(if $(filter $(TOOLS),$(KUBEBUILDER_ASSETS)),$(TOOLS_TEST)) ## Unit tests
 # One package at a time: each measures, and they would disturb one another.
 E2E = REKINDLE_E2E=1 REKINDLE_FULL=$(FULL) go test -count=1 -p 1 -v
 .PHONY: test-e2e
-test-e2e: packages $(TOOLS_E2E) $(if $(FULL),$(TOOLS_FULL)) build-host ## The product on real nodes that lose their power (root); FULL=1: everything, both kubelets
-	@test "$$(id -u)" = 0 || { echo 'make test-e2e: needs root, for namespaces, mounts and cgroups of the test nodes; run it with sudo' >&2; exit 1; }
+test-e2e: root packages $(TOOLS_E2E) $(if $(FULL),$(TOOLS_FULL)) build-host ## The product on real nodes that lose their power (root); FULL=1: everything, both kubelets
 	$(E2E) -timeout $(if $(FULL),60m,25m) ./test/cluster/... ./test/edgenode/... ./test/e2e/... -ginkgo.v $(if $(FOCUS),-ginkgo.focus='$(FOCUS)')
 	$(if $(FULL),REKINDLE_KUBELET=oldest $(E2E) -timeout 60m ./test/e2e/... -ginkgo.v $(if $(FOCUS),-ginkgo.focus='$(FOCUS)'))
 
 .PHONY: torture
-torture: ## The store killed, damaged, on full and read-only disks, and power cuts while it writes (root)
-	@test "$$(id -u)" = 0 || { echo 'make torture: needs root, for the disks that lose their power; run it with sudo' >&2; exit 1; }
+torture: root ## The store killed, damaged, on full and read-only disks, and power cuts while it writes (root)
 	REKINDLE_TORTURE=1 go test -count=1 -timeout 30m -v ./agent/snapshot/torture
 	go test -run '^$$' -fuzz FuzzDamagedFile -fuzztime 1m ./agent/snapshot/durable
 
@@ -70,7 +68,7 @@ WAN    ?= blackhole
 KUBELET ?= newest
 OUT    ?= bench.jsonl
 .PHONY: bench
-bench: packages $(TOOLS_E2E) $(if $(filter oldest,$(KUBELET)),$(TOOLS_FULL)) build-host ## Recovery times of CASES, RUNS times each, alternating (root)
+bench: root packages $(TOOLS_E2E) $(if $(filter oldest,$(KUBELET)),$(TOOLS_FULL)) build-host ## Recovery times of CASES, RUNS times each, alternating (root)
 	@go run ./test/bench -cases '$(CASES)' -runs '$(RUNS)' -pods '$(PODS)' -wan '$(WAN)' -kubelet '$(KUBELET)' -out '$(OUT)'
 
 ##@ Develop
@@ -96,6 +94,11 @@ verify: ## Generated files, formatting and go.mod are up to date
 tools: $(TOOLS_FULL) $(TOOLS)/golangci-lint ## All test tools, built from the Go module proxy
 test-tools: $(TOOLS_TEST)
 e2e-tools: $(TOOLS_E2E)
+
+# Asked for before anything is built.
+.PHONY: root
+root:
+	@test "$$(id -u)" = 0 || { echo 'make $(MAKECMDGOALS): needs root, for namespaces, mounts and cgroups of the test nodes; run: sudo make $(MAKECMDGOALS)' >&2; exit 1; }
 
 .PHONY: packages
 packages: ## Debian packages that a test node needs (root, when one is missing)
