@@ -61,7 +61,8 @@ type Daemon struct {
 	Version string
 	// StoreOptions are how the store is opened.
 	StoreOptions []snapshot.Option
-	// ReportJitter bounds the random wait before the first status write of a session.
+	// ReportJitter bounds the random wait before the first status write after the API server
+	// has begun to answer.
 	ReportJitter time.Duration
 	// Ready is called once, when the agent has done what kubelet should wait for: its
 	// store is open, or cannot be opened for now.
@@ -250,6 +251,7 @@ func (d Daemon) runNodeSources(ctx context.Context, l *loop) {
 func (d Daemon) runUpstream(ctx context.Context, l *loop, m *mirror.Mirror) {
 	link := &upstream.Link{Changed: func(online bool) {
 		l.emit(timeline.Answered{At: d.Machine.Clock.Boot(), Online: online})
+		l.signal()
 	}}
 	upstream.Upstream{
 		Kubeconfigs: d.Config.Kubeconfigs(), NodeName: d.Config.NodeName, Link: link,
@@ -265,7 +267,7 @@ func (d Daemon) runUpstream(ctx context.Context, l *loop, m *mirror.Mirror) {
 		})
 		running.Go(func() {
 			report.Reporter{
-				Node: session.Node, Client: session.Rekindle, Wall: d.Machine.Clock.Wall, Jitter: d.ReportJitter,
+				Node: session.Node, Client: session.Rekindle, Wall: d.Machine.Clock.Wall, Jitter: d.ReportJitter, Since: link.Since,
 				Facts: d.facts(l, m), Changed: l.changed, Adopt: l.adoptSpec,
 			}.Run(ctx)
 		})

@@ -32,8 +32,10 @@ type Reporter struct {
 	Changed <-chan struct{}
 	// Adopt takes a spec over durably; nil: built-in defaults.
 	Adopt func(context.Context, *snapshot.Spec) error
-	// Jitter bounds the random wait before the first write of a session: when a cluster
-	// comes back, its nodes must not write all at once.
+	// Since is when the API server began to answer; zero: it does not. Changed signals it too.
+	Since func() time.Time
+	// Jitter bounds the random wait before the first write after that, and of a session:
+	// when a cluster comes back, its nodes must not write all at once.
 	Jitter time.Duration
 	// Wall is the time of day.
 	Wall func() time.Time
@@ -53,7 +55,8 @@ func (r Reporter) Run(ctx context.Context) {
 
 	wake := time.NewTimer(time.Hour)
 	defer wake.Stop()
-	failures, jittered := 0, false
+	failures := 0
+	var pace pace
 	var kept kept
 	for {
 		select {
@@ -67,9 +70,8 @@ func (r Reporter) Run(ctx context.Context) {
 		if !known {
 			continue
 		}
-		if !jittered && object != nil && r.Jitter > 0 {
-			jittered = true
-			wake.Reset(rand.N(r.Jitter))
+		if wait := pace.wait(time.Now(), r.Since(), r.Jitter); wait > 0 {
+			wake.Reset(wait)
 			// The spec does not wait: what the node does depends on it.
 			if err := r.adopt(ctx, object); err != nil {
 				log.Error(err, "Spec could not be stored, trying again")
@@ -84,12 +86,12 @@ func (r Reporter) Run(ctx context.Context) {
 			failures = 0
 		case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
 			// Someone else wrote, or the object is gone: the watch brings what is there now.
-			wake.Reset(retry(0))
+			wake.Reset(pace.hold(time.Now(), retry(0)))
 		default:
 			if failures == 0 {
 				log.Error(err, "Status could not be written, trying again")
 			}
-			wake.Reset(retry(failures))
+			wake.Reset(pace.hold(time.Now(), retry(failures)))
 			failures++
 		}
 	}

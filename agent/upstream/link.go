@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 )
@@ -18,6 +19,14 @@ type Link struct {
 	mu     sync.Mutex
 	known  bool
 	online bool
+	since  time.Time
+}
+
+// Since is when the API server began to answer; zero: it does not, or was not asked yet.
+func (l *Link) Since() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.since
 }
 
 func (l *Link) set(log logr.Logger, online bool, reason error) {
@@ -26,8 +35,9 @@ func (l *Link) set(log logr.Logger, online bool, reason error) {
 	if l.known && l.online == online {
 		return
 	}
-	l.known, l.online = true, online
+	l.known, l.online, l.since = true, online, time.Time{}
 	if online {
+		l.since = time.Now()
 		log.Info("API server answers")
 	} else {
 		log.Info("API server does not answer", "reason", reason.Error())
