@@ -23,6 +23,12 @@ func TestWhichUpdatesAreLookedAt(t *testing.T) {
 		change(r)
 		return r
 	}
+	counting := func(matched int32) client.Object {
+		p := makePolicy("p")
+		p.ResourceVersion = "2"
+		p.Status.Nodes.Matched = matched
+		return p.obj()
+	}
 	before := func(object client.Object) client.Object {
 		object.SetResourceVersion("1")
 		return object
@@ -47,7 +53,9 @@ func TestWhichUpdatesAreLookedAt(t *testing.T) {
 		"a NodeRecovery that loses its owner is":   {recoveryEdited, oldRecovery, recovery(func(r *v1alpha1.NodeRecovery) { r.OwnerReferences = nil }), true},
 		"a NodeRecovery that loses its label is":   {recoveryEdited, oldRecovery, recovery(func(r *v1alpha1.NodeRecovery) { r.Labels = nil }), true},
 		"a policy's deletion that only starts is":  {generationMoved, before(makePolicy("p").obj()), makePolicy("p").deleted().obj(), true},
-		"a policy's status that we wrote is not":   {generationMoved, before(makePolicy("p").obj()), makePolicy("p").obj(), false},
+		"a policy's status is not, for its nodes":  {generationMoved, before(makePolicy("p").obj()), counting(99), false},
+		"a policy's status is, for itself":         {policyStatusMoved, before(makePolicy("p").obj()), counting(99), true},
+		"a policy's label is not, for its status":  {policyStatusMoved, before(counting(3)), counting(3), false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -96,6 +96,9 @@ func (r *policyReconciler) setup(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("policy").
 		Watches(&v1alpha1.EdgeRecoveryPolicy{}, delayed(r.everyPolicy), builder.WithPredicates(whenUpdated(generationMoved))).
+		// Of a status that somebody else wrote, its own policy alone is put right. Our own
+		// writes come by here too: the pass after one finds nothing to change, and ends it.
+		Watches(&v1alpha1.EdgeRecoveryPolicy{}, delayed(itself), builder.WithPredicates(whenUpdated(policyStatusMoved))).
 		Watches(&corev1.Node{}, delayed(r.everyPolicy), builder.WithPredicates(whenUpdated(nodeMovedOrLost))).
 		Watches(&v1alpha1.NodeRecovery{}, delayed(policyOf)).
 		Complete(r)
@@ -116,9 +119,17 @@ func (r *policyReconciler) everyPolicy(ctx context.Context, _ client.Object) []s
 	return names
 }
 
+func itself(_ context.Context, policy client.Object) []string {
+	return []string{policy.GetName()}
+}
+
 // policyOf returns the policy that the NodeRecovery was rendered from.
 func policyOf(_ context.Context, object client.Object) []string {
 	return []string{object.(*v1alpha1.NodeRecovery).Spec.PolicyName}
+}
+
+func policyStatusMoved(before, after client.Object) bool {
+	return !equality.Semantic.DeepEqual(before.(*v1alpha1.EdgeRecoveryPolicy).Status, after.(*v1alpha1.EdgeRecoveryPolicy).Status)
 }
 
 func nodeMovedOrLost(before, after client.Object) bool {

@@ -27,6 +27,8 @@ const resync = time.Second
 type manager struct {
 	cancel context.CancelFunc
 	done   chan error
+	// seldom leaves the resyncs out, which mend by themselves what no event has mended.
+	seldom bool
 
 	mu   sync.Mutex
 	sent []string
@@ -38,6 +40,9 @@ func (m *manager) start() {
 	watched.Wrap(func(next http.RoundTripper) http.RoundTripper { return &witness{m, next} })
 	cache := controllers.CacheOptions()
 	cache.SyncPeriod = ptr.To(resync)
+	if m.seldom {
+		cache.SyncPeriod = ptr.To(time.Hour)
+	}
 	mgr, err := ctrl.NewManager(watched, ctrl.Options{
 		Scheme:     scheme,
 		Cache:      cache,
@@ -65,6 +70,14 @@ func (m *manager) whileDown(do func()) {
 	m.stop()
 	do()
 	m.start()
+}
+
+// withoutResyncs starts the manager anew such that, until the spec ends, it acts on events
+// alone.
+func (m *manager) withoutResyncs() {
+	GinkgoHelper()
+	m.whileDown(func() { m.seldom = true })
+	DeferCleanup(func() { m.whileDown(func() { m.seldom = false }) })
 }
 
 // writes returns the writes so far, events apart.

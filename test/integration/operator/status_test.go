@@ -111,6 +111,18 @@ var _ = Describe("The status of a policy", func() {
 		Expect(columns(policy)).To(And(HaveKeyWithValue("Nodes", BeEquivalentTo(0)), HaveKeyWithValue("Restart-Ready", BeEquivalentTo(0))))
 	})
 
+	It("is put right when somebody edits it, by one write", func() {
+		policy := newPolicy("edited-status", func(s *v1alpha1.EdgeRecoveryPolicySpec) { s.NodeSelector = byLabel("story", "edited-status") })
+		Eventually(condition(policy, v1alpha1.ConditionAccepted), soon).Should(Equal("False/NoMatchingNodes"))
+		operator.withoutResyncs()
+		operator.quiet()
+		before := len(operator.writes())
+		changeStatus(policy, func() { policy.Status.Nodes.Matched = 99 })
+		Eventually(func() int32 { return live(policy).Status.Nodes.Matched }, soon).Should(BeZero())
+		operator.quiet()
+		Expect(operator.writes()[before:]).To(HaveExactElements("PUT /apis/rekindle.edge/v1alpha1/edgerecoverypolicies/edited-status/status"))
+	})
+
 	It("is written once for many reports", func() {
 		const nodes = 20
 		policy := newPolicy("many", func(s *v1alpha1.EdgeRecoveryPolicySpec) { s.NodeSelector = byLabel("story", "many") })
