@@ -63,6 +63,9 @@ func (w *wan) RoundTrip(request *http.Request) (*http.Response, error) {
 		context.AfterFunc(request.Context(), func() { _ = writer.Close() })
 		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: reader}, nil
 	}
+	if !query.Has("fieldSelector") {
+		return answer(http.StatusOK, w.object)
+	}
 	list := v1alpha1.NodeRecoveryList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: []v1alpha1.NodeRecovery{w.object}}
 	list.APIVersion, list.Kind = v1alpha1.GroupVersion.String(), "NodeRecoveryList"
 	return answer(http.StatusOK, list)

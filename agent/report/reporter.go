@@ -115,6 +115,10 @@ func (r Reporter) reconcile(ctx context.Context, object *v1alpha1.NodeRecovery, 
 	if equality.Semantic.DeepEqual(object.Status, last.got) && equality.Semantic.DeepEqual(ridesAlong(status, last.want), last.want) {
 		return nil
 	}
+	if r.Since().IsZero() {
+		// A write must not be what finds out that the server is back, ahead of the jitter.
+		return r.ask(ctx)
+	}
 	got, err := r.write(ctx, object, status)
 	if err != nil {
 		return err
@@ -141,6 +145,16 @@ func (r Reporter) adopt(ctx context.Context, object *v1alpha1.NodeRecovery) erro
 		log.Info("Taking over the policy", "policy", spec.Spec.PolicyName, "generation", spec.Generation)
 	}
 	return r.Adopt(ctx, spec)
+}
+
+// ask finds out whether the API server answers; Changed tells when it does.
+func (r Reporter) ask(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	if err := r.Client.Get().Resource(resource).Name(r.Node).Do(ctx).Error(); err != nil {
+		return fmt.Errorf("reading NodeRecovery %s before its status is written: %w", r.Node, err)
+	}
+	return nil
 }
 
 // write replaces the status and returns what the server has kept of it. The resource

@@ -52,7 +52,7 @@ func TestOlderCRD(t *testing.T) {
 	now := noon
 	facts := Facts{AgentVersion: "v1", Snapshot: &v1alpha1.SnapshotStatus{Generation: 1, InStepTime: &metav1.Time{Time: noon.Time}}}
 	reporter := Reporter{Node: "edge-1", Client: server.client(t), Facts: func() Facts { return facts }, Wall: func() time.Time { return now.Time },
-		Adopt: func(context.Context, *snapshot.Spec) error { return nil }}
+		Since: func() time.Time { return noon.Time }, Adopt: func(context.Context, *snapshot.Spec) error { return nil }}
 	var last kept
 	steps := []struct {
 		name   string
