@@ -181,11 +181,11 @@ var _ = Describe("A policy with a selector that cannot be parsed", func() {
 
 		change(policy, func() {
 			policy.Spec.Target.RecoverySeconds = 50
-			policy.Spec.NodeSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}
+			policy.Spec.NodeSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "-", Operator: "Exists"}}
 		})
 		Eventually(condition(policy, v1alpha1.ConditionAccepted), soon).Should(Equal("False/InvalidSelector"))
 		Expect(c.Get(ctx, client.ObjectKeyFromObject(policy), policy)).To(Succeed())
-		Expect(policy.Status.Conditions).To(ContainElement(HaveField("Message", ContainSubstring("spec.nodeSelector.matchExpressions[0].operator"))))
+		Expect(policy.Status.Conditions).To(ContainElement(HaveField("Message", ContainSubstring("spec.nodeSelector.matchExpressions[0].key"))))
 		newNode("broken-2", map[string]string{"story": "broken"})
 		Consistently(func(g Gomega) {
 			live := &v1alpha1.NodeRecovery{}
