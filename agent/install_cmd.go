@@ -22,7 +22,7 @@ const kubeletPatience = time.Minute
 func installCommand(name string, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	path := flags.String("config", config.DefaultPath, "configuration `file`; one that does not exist means the defaults")
+	path := flags.String("config", config.DefaultPath, "configuration `file`; the default one may be missing")
 	if err := flags.Parse(args); err != nil || flags.NArg() > 0 {
 		return 2
 	}

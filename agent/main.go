@@ -79,7 +79,7 @@ func command(args []string, stdout, stderr io.Writer) int {
 func run(args []string, stderr io.Writer) int {
 	flags := flag.NewFlagSet("run", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	path := flags.String("config", config.DefaultPath, "configuration `file`; one that does not exist means the defaults")
+	path := flags.String("config", config.DefaultPath, "configuration `file`; the default one may be missing")
 	wired := flags.Bool("wire", false, "serve the local API and point kubelet at it")
 	verbosity := flags.Int("v", 0, "log `level`: 0 changes, 1 writes, 4 details")
 	if err := flags.Parse(args); err != nil {

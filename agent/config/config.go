@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
 
@@ -20,7 +21,8 @@ const DefaultPath = "/etc/rekindle/agent.yaml"
 
 // Config is the whole configuration of the agent. Every field may be left out.
 type Config struct {
-	// NodeName is the name of the Node. Unset: read from kubelet's client certificate.
+	// NodeName is the name of the Node. Unset: read from kubelet's client certificate,
+	// which must have the same.
 	NodeName string `json:"nodeName,omitempty"`
 	// Kubeconfig is kubelet's kubeconfig. Unset: the first that exists of
 	// /etc/kubernetes/kubelet.conf and /var/lib/kubelet/kubeconfig.
@@ -63,24 +65,38 @@ func (c Config) Kubeconfigs() []string {
 	return []string{"/etc/kubernetes/kubelet.conf", "/var/lib/kubelet/kubeconfig"}
 }
 
-// Load reads the file. A file that does not exist means the defaults. An error names the
-// file, the field and what it must be.
-func Load(path string) (Config, error) {
+// Load reads the file. It need not exist at DefaultPath, which means the defaults; another
+// was asked for. An error names the file, the field and what it must be.
+func Load(path string) (Config, error) { return load(path, path == DefaultPath) }
+
+func load(path string, mayMiss bool) (Config, error) {
 	config := Default()
 	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && mayMiss:
 		return config, nil
-	}
-	if err != nil {
+	case errors.Is(err, fs.ErrNotExist):
+		return Config{}, fmt.Errorf("reading the configuration: %w; correct --config, or leave it out: %s may be missing, which means the defaults", err, DefaultPath)
+	case err != nil:
 		return Config{}, fmt.Errorf("reading the configuration: %w", err)
 	}
-	if err := yaml.UnmarshalStrict(data, &config); err != nil {
+	if err := decode(data, &config); err != nil {
 		return Config{}, fmt.Errorf("%s: %w; the fields are listed in the sample agent.yaml", path, err)
 	}
 	if err := config.validate(); err != nil {
 		return Config{}, fmt.Errorf("%s: %w", path, err)
 	}
 	return config, nil
+}
+
+// decode takes fields by their exact names; encoding/json would take them in any case.
+func decode(data []byte, config *Config) error {
+	plain, err := yaml.YAMLToJSONStrict(data)
+	if err != nil {
+		return err
+	}
+	strict, err := json.UnmarshalStrict(plain, config)
+	return errors.Join(append(strict, err)...)
 }
 
 func (c Config) validate() error {

@@ -18,11 +18,15 @@ func TestLoad(t *testing.T) {
 	}
 	cases := map[string]struct {
 		file    *string
+		asked   bool
 		want    Config
 		wantErr []string
 	}{
-		"no file means the defaults":       {want: Default()},
-		"an empty file means them as well": {file: new(string), want: Default()},
+		"no file means the defaults":             {want: Default()},
+		"a file that was asked for must exist":   {asked: true, wantErr: []string{"agent.yaml", "--config", DefaultPath}},
+		"a field in another case does not exist": {file: text("nodename: edge-1\n"), wantErr: []string{"agent.yaml", `"nodename"`, "sample"}},
+		"a value of another type":                {file: text("stateDir: 7\n"), wantErr: []string{"agent.yaml", "stateDir", "string"}},
+		"an empty file means them as well":       {file: new(string), want: Default()},
 		"what is set replaces its default": {
 			file: text("nodeName: edge-1\ncriEndpoint: unix:///run/crio/crio.sock\nkubeconfig: /etc/kubelet.conf\n"),
 			want: with(func(c *Config) {
@@ -53,7 +57,7 @@ func TestLoad(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			got, err := Load(path)
+			got, err := load(path, !tc.asked)
 			if (err != nil) != (tc.wantErr != nil) {
 				t.Fatalf("error %v, want one: %v", err, tc.wantErr != nil)
 			}
@@ -66,6 +70,12 @@ func TestLoad(t *testing.T) {
 				t.Errorf("configuration (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestOnlyTheDefaultFileMayBeMissing(t *testing.T) {
+	if _, err := Load(filepath.Join(t.TempDir(), "agnet.yaml")); err == nil {
+		t.Error("a mistyped path means the defaults")
 	}
 }
 

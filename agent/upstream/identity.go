@@ -36,8 +36,11 @@ func find(paths []string) (string, error) {
 	return "", fmt.Errorf("no kubeconfig of kubelet: %w; name kubelet's file as kubeconfig in the agent's configuration", errors.Join(errs...))
 }
 
-// load reads a kubeconfig as client configuration and finds the node's name. Name wins
-// over the certificate's when it is set.
+// errNoName: the credentials are not of the kind that has a name in it.
+var errNoName = errors.New("no client certificate to read the node's name from")
+
+// load reads a kubeconfig as client configuration and finds the node's name. Name is taken
+// where no certificate has one; a node's certificate must have the same.
 func load(path, name string) (*rest.Config, string, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", path)
 	if err != nil {
@@ -46,10 +49,17 @@ func load(path, name string) (*rest.Config, string, error) {
 	// One dialer a configuration keeps transports shared; a dead peer is found by its
 	// silence, see Run.
 	config.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}).DialContext
-	if name == "" {
-		if name, err = nodeName(config); err != nil {
-			return nil, "", fmt.Errorf("kubeconfig %s: %w; set nodeName in the agent's configuration", path, err)
-		}
+	certified, err := nodeName(config)
+	switch {
+	case name == "" && errors.Is(err, errNoName):
+		return nil, "", fmt.Errorf("kubeconfig %s: %w; set nodeName in the agent's configuration", path, err)
+	case name == "" && err != nil:
+		return nil, "", fmt.Errorf("kubeconfig %s: %w; name kubelet's own file as kubeconfig in the agent's configuration", path, err)
+	case name == "":
+		name = certified
+	case err == nil && name != certified:
+		return nil, "", fmt.Errorf("kubeconfig %s: the client certificate is of node %q, nodeName in the agent's configuration is %q; leave nodeName out, or name that node's kubeconfig",
+			path, certified, name)
 	}
 	return config, name, nil
 }
@@ -59,7 +69,7 @@ func nodeName(config *rest.Config) (string, error) {
 	data := config.CertData
 	if len(data) == 0 {
 		if config.CertFile == "" {
-			return "", errors.New("no client certificate to read the node's name from")
+			return "", errNoName
 		}
 		var err error
 		if data, err = os.ReadFile(config.CertFile); err != nil {

@@ -62,10 +62,11 @@ func TestLoad(t *testing.T) {
 		wantErr    []string
 	}{
 		"the name in the certificate":     {kubeconfig: fmt.Sprintf(kubeconfig, node), want: "edge-1"},
-		"the configured name wins":        {kubeconfig: fmt.Sprintf(kubeconfig, node), name: "edge-2", want: "edge-2"},
+		"the configured name is the same": {kubeconfig: fmt.Sprintf(kubeconfig, node), name: "edge-1", want: "edge-1"},
+		"the configured name is another":  {kubeconfig: fmt.Sprintf(kubeconfig, node), name: "edge-2", wantErr: []string{`"edge-1"`, `"edge-2"`, "nodeName", "leave"}},
 		"a token has no name":             {kubeconfig: fmt.Sprintf(kubeconfig, "{token: t}"), wantErr: []string{"kubeconfig", "nodeName"}},
 		"a token with a configured name":  {kubeconfig: fmt.Sprintf(kubeconfig, "{token: t}"), name: "edge-2", want: "edge-2"},
-		"a certificate of somebody else":  {kubeconfig: fmt.Sprintf(kubeconfig, user(file("admin.pem", credentials(t, "admin")))), wantErr: []string{`"admin"`, "system:node:NAME", "nodeName"}},
+		"a certificate of somebody else":  {kubeconfig: fmt.Sprintf(kubeconfig, user(file("admin.pem", credentials(t, "admin")))), wantErr: []string{`"admin"`, "system:node:NAME", "name kubelet's own file as kubeconfig"}},
 		"a certificate without its block": {kubeconfig: fmt.Sprintf(kubeconfig, user(file("empty.pem", []byte("x\n")))), wantErr: []string{"CERTIFICATE"}},
 		"a certificate that is missing":   {kubeconfig: fmt.Sprintf(kubeconfig, user(filepath.Join(dir, "none.pem"))), wantErr: []string{"none.pem"}},
 		"a file that is no kubeconfig":    {kubeconfig: "{", wantErr: []string{"must be kubelet's own"}},
