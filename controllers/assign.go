@@ -15,6 +15,22 @@ import (
 // with the configuration that they have, and takes no new ones: a bad edit takes nothing
 // away from a node.
 
+// holderOf returns the policy that the node follows, by its NodeRecovery as it is in the
+// cache; empty for none. It is believed only if the controllers applied the spec: else an
+// edit by hand would make any policy that cannot be parsed the holder of the node, and
+// would stay for as long as that one is not mended.
+func holderOf(recovery *v1alpha1.NodeRecovery) string {
+	if !isOurs(recovery) {
+		return ""
+	}
+	return recovery.Spec.PolicyName
+}
+
+// isOurs says whether the spec is as the controllers applied it; see stripRecovery.
+func isOurs(recovery *v1alpha1.NodeRecovery) bool {
+	return recovery != nil && len(recovery.ManagedFields) > 0
+}
+
 // candidate is a policy with its node selector parsed.
 type candidate struct {
 	policy *v1alpha1.EdgeRecoveryPolicy

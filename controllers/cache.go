@@ -1,19 +1,24 @@
 package controllers
 
 import (
+	"encoding/json"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"rekindle.edge/api/v1alpha1"
 )
 
-// CacheOptions keep the cache small: of a Node only what the controllers look at, of all
-// else no managedFields.
+// CacheOptions keep the cache small: of a Node only what the controllers look at, and no
+// managedFields, but for the one entry of a NodeRecovery that holderOf looks for.
 func CacheOptions() cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Node{}: {Transform: stripNode},
+			&corev1.Node{}:           {Transform: stripNode},
+			&v1alpha1.NodeRecovery{}: {Transform: stripRecovery},
 		},
 	}
 }
@@ -42,6 +47,38 @@ func stripNode(object any) (any, error) {
 		}
 	}
 	return stripped, nil
+}
+
+// stripRecovery keeps of the managedFields whether the spec is as the controllers applied
+// it. The spec is atomic, so it has one entry, and whoever changes a field of it by other
+// means takes that entry away.
+func stripRecovery(object any) (any, error) {
+	recovery, ok := object.(*v1alpha1.NodeRecovery)
+	if !ok {
+		return object, nil
+	}
+	var ours []metav1.ManagedFieldsEntry
+	for _, entry := range recovery.ManagedFields {
+		if entry.Manager == fieldOwner && entry.Operation == metav1.ManagedFieldsOperationApply && ownsSpec(entry.FieldsV1) {
+			ours = []metav1.ManagedFieldsEntry{{
+				Manager: entry.Manager, Operation: entry.Operation, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{}}`)},
+			}}
+		}
+	}
+	recovery.ManagedFields = ours
+	return recovery, nil
+}
+
+func ownsSpec(fields *metav1.FieldsV1) bool {
+	if fields == nil {
+		return false
+	}
+	var owned map[string]json.RawMessage
+	if err := json.Unmarshal(fields.Raw, &owned); err != nil {
+		return false
+	}
+	_, has := owned["f:spec"]
+	return has
 }
 
 // outOfReach says whether the node's Ready condition is Unknown: kubelet has not been heard

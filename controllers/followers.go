@@ -39,10 +39,7 @@ func membersOf(policy *v1alpha1.EdgeRecoveryPolicy, ranked []candidate, nodes []
 		if _, stale := ownership(node, recovery); stale {
 			recovery = nil
 		}
-		holder := ""
-		if recovery != nil {
-			holder = recovery.Spec.PolicyName
-		}
+		holder := holderOf(recovery)
 		if !self.selects(node.Labels, holder) {
 			continue
 		}
@@ -53,7 +50,7 @@ func membersOf(policy *v1alpha1.EdgeRecoveryPolicy, ranked []candidate, nodes []
 			}
 			continue
 		}
-		if holder != policy.Name {
+		if recovery != nil && recovery.Spec.PolicyName != policy.Name {
 			recovery = nil
 		}
 		members.followers = append(members.followers, follower{node: node, recovery: recovery})

@@ -34,23 +34,19 @@ func planNode(ranked []candidate, node *corev1.Node, live *v1alpha1.NodeRecovery
 	if stale {
 		return plan{remove: live}
 	}
-	holder := ""
-	if live != nil {
-		holder = live.Spec.PolicyName
-	}
-	follows := assign(ranked, node.Labels, holder)
-	switch {
-	case follows == nil:
+	follows := assign(ranked, node.Labels, holderOf(live))
+	if follows == nil {
 		return plan{remove: live}
-	case follows.problem != nil:
-		return plan{}
 	}
 	want := render(follows.policy, node)
 	if live == nil {
 		return plan{apply: want}
 	}
+	if follows.problem != nil { // so the spec is ours, of an earlier generation
+		want.Spec = live.Spec
+	}
 	label, labelled := want.Labels[v1alpha1.LabelPolicy]
-	if owned && equality.Semantic.DeepEqual(live.Spec, want.Spec) &&
+	if owned && isOurs(live) && equality.Semantic.DeepEqual(live.Spec, want.Spec) &&
 		(!labelled || live.Labels[v1alpha1.LabelPolicy] == label) {
 		return plan{}
 	}

@@ -47,6 +47,10 @@ func TestPlanNode(t *testing.T) {
 		"a status is the agent's":                                 {[]*policyBuilder{policy}, node, live(func(r *v1alpha1.NodeRecovery) { r.Status.AgentVersion = "v2" }), ""},
 		"a name too long for a label is left out, and not sought": {[]*policyBuilder{long}, node, makeRecovery(long.obj(), node), ""},
 		"a policy that cannot be parsed leaves the spec alone":    {[]*policyBuilder{makePolicy("p").badStage()}, node, live(func(r *v1alpha1.NodeRecovery) { r.Spec.PolicyGeneration-- }), ""},
+		"while a policy cannot be parsed, its label comes back":   {[]*policyBuilder{makePolicy("p").badStage()}, node, live(func(r *v1alpha1.NodeRecovery) { r.Labels = nil }), "update"},
+		"a spec edited while its policy cannot be parsed goes":    {[]*policyBuilder{makePolicy("p").badStage()}, node, live(byHand), "delete"},
+		"nobody hands a node to a policy that cannot be parsed":   {[]*policyBuilder{makePolicy("p").badNodeSelector(), makePolicy("q")}, node, live(byHand), "update"},
+		"a spec that somebody else wrote is taken over":           {[]*policyBuilder{policy}, node, live(byHand), "update"},
 		"a policy that cannot be parsed renders none":             {[]*policyBuilder{makePolicy("p").badStage()}, node, nil, ""},
 	}
 	for name, tc := range cases {
@@ -70,6 +74,9 @@ func TestPlanNode(t *testing.T) {
 		})
 	}
 }
+
+// byHand is what the cache holds after somebody else wrote the spec.
+func byHand(r *v1alpha1.NodeRecovery) { r.ManagedFields = nil }
 
 func withForeignMetadata(r *v1alpha1.NodeRecovery) {
 	r.Labels["theirs"] = "x"

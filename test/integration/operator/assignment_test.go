@@ -208,4 +208,29 @@ var _ = Describe("A policy with a selector that cannot be parsed", func() {
 		Expect(follows(kept.Name, policy).Spec.Target.RecoverySeconds).To(BeEquivalentTo(50))
 		follows("broken-2", policy)
 	})
+
+	It("leaves what the node had alone only while nobody edits it", func() {
+		node := newNode("meddled-1", map[string]string{"story": "meddled"})
+		broken := newPolicy("meddled", func(s *v1alpha1.EdgeRecoveryPolicySpec) { s.NodeSelector = byLabel("story", "meddled") })
+		recovery := follows(node.Name, broken)
+		change(broken, func() { broken.Spec.NodeSelector = byLabel("-", "") })
+		Eventually(condition(broken, v1alpha1.ConditionAccepted), soon).Should(Equal("False/InvalidSelector"))
+
+		By("putting its label back")
+		change(recovery, func() { recovery.Labels = nil })
+		Eventually(func(g Gomega) {
+			g.Expect(c.Get(ctx, client.ObjectKeyFromObject(node), recovery)).To(Succeed())
+			g.Expect(recovery.Labels).To(HaveKeyWithValue(v1alpha1.LabelPolicy, broken.Name))
+		}, soon).Should(Succeed())
+
+		By("taking an edited spec away: what it was is nowhere any more")
+		change(recovery, func() { recovery.Spec.Mode = v1alpha1.ModeObserve })
+		gone(node.Name)
+
+		By("not believing a hand that gives the node to it")
+		next := newPolicy("meddled-next", func(s *v1alpha1.EdgeRecoveryPolicySpec) { s.NodeSelector = byLabel("story", "meddled") })
+		recovery = follows(node.Name, next)
+		change(recovery, func() { recovery.Spec.PolicyName = broken.Name })
+		follows(node.Name, next)
+	})
 })
