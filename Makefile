@@ -86,7 +86,7 @@ fmt: ## Format all Go files
 
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## golangci-lint with the reasons in .golangci.yml
-	$(TOOLS)/golangci-lint run ./...
+	$(TOOLS)/golangci-lint run --allow-parallel-runners ./...
 
 .PHONY: verify
 verify: ## Generated files, formatting and go.mod are up to date
