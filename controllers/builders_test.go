@@ -92,7 +92,7 @@ func makeRecovery(policy *v1alpha1.EdgeRecoveryPolicy, node *corev1.Node) *v1alp
 	recovery.UID, recovery.Generation = types.UID("nrec-"+node.Name), 1
 	recovery.Status.ObservedGeneration = 1
 	recovery.ManagedFields = []metav1.ManagedFieldsEntry{{
-		Manager: fieldOwner, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{}}`)},
+		Manager: fieldOwner, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`),
 	}}
 	return recovery
 }

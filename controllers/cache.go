@@ -61,7 +61,7 @@ func stripRecovery(object any) (any, error) {
 	for _, entry := range recovery.ManagedFields {
 		if entry.Manager == fieldOwner && entry.Operation == metav1.ManagedFieldsOperationApply && ownsSpec(entry.FieldsV1) {
 			ours = []metav1.ManagedFieldsEntry{{
-				Manager: entry.Manager, Operation: entry.Operation, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{}}`)},
+				Manager: entry.Manager, Operation: entry.Operation, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`),
 			}}
 		}
 	}
@@ -74,7 +74,7 @@ func ownsSpec(fields *metav1.FieldsV1) bool {
 		return false
 	}
 	var owned map[string]json.RawMessage
-	if err := json.Unmarshal(fields.Raw, &owned); err != nil {
+	if err := json.Unmarshal(fields.GetRawBytes(), &owned); err != nil {
 		return false
 	}
 	_, has := owned["f:spec"]
