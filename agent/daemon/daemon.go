@@ -159,7 +159,7 @@ func (d Daemon) begin(log logr.Logger, store *snapshot.Store, bootID string) (*l
 	if err != nil {
 		log.Error(err, "Last sign of life cannot be read, the length of the outage stays unset")
 	}
-	l := newLoop(log, d.Machine, store, contents)
+	l := newLoop(log, d.Machine, store, contents, bootID)
 	l.retain()
 	start := decide(bootID, d.Machine.Clock.Boot(), contents, alive)
 	switch {
@@ -268,7 +268,7 @@ func (d Daemon) runUpstream(ctx context.Context, l *loop, m *mirror.Mirror) {
 		running.Go(func() {
 			report.Reporter{
 				Node: session.Node, Client: session.Rekindle, Wall: d.Machine.Clock.Wall, Jitter: d.ReportJitter, Since: link.Since,
-				Facts: d.facts(l, m), Changed: l.changed, Adopt: l.adoptSpec,
+				Facts: d.facts(l, m), Changed: l.changed, Adopt: l.adoptSpec, Restore: l.adoptReported,
 			}.Run(ctx)
 		})
 		running.Wait()

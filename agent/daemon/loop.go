@@ -48,13 +48,17 @@ type loop struct {
 	// adopted is told of every spec that was taken over.
 	adopted    func(*snapshot.Spec)
 	recoveries []v1alpha1.Recovery
+	// bootID of this boot; reset: in it lost records were found again; lost: some may be
+	// missing still.
+	bootID      string
+	reset, lost bool
 
 	// serving gives the condition LocalAPIServing, unless it is unset; served is what it was.
 	serving func() metav1.Condition
 	served  metav1.Condition
 
 	events chan timeline.Event
-	specs  chan adoption
+	orders chan order
 	// done is closed when run has returned: nobody takes events any more.
 	done chan struct{}
 	// closed is closed with the record.
@@ -64,20 +68,21 @@ type loop struct {
 	reported atomic.Pointer[report.Facts]
 }
 
-// adoption asks the loop to take a spec over.
-type adoption struct {
-	spec *snapshot.Spec
-	err  chan error
+// order is something that the loop does for another goroutine.
+type order struct {
+	do  func() error
+	err chan error
 }
 
-func newLoop(log logr.Logger, machine Machine, store *snapshot.Store, contents snapshot.Contents) *loop {
+func newLoop(log logr.Logger, machine Machine, store *snapshot.Store, contents snapshot.Contents, bootID string) *loop {
 	l := &loop{
 		log: log, machine: machine, store: store,
 		wall: source.NewWall(machine.Clock),
 		book: snapshot.NewBook(contents),
 		spec: contents.Spec, recoveries: contents.Recoveries,
+		bootID: bootID, reset: contents.Reset == bootID, lost: contents.Lost != nil,
 		adopted: func(*snapshot.Spec) {},
-		events:  make(chan timeline.Event, eventQueue), specs: make(chan adoption),
+		events:  make(chan timeline.Event, eventQueue), orders: make(chan order),
 		done: make(chan struct{}), closed: make(chan struct{}), changed: make(chan struct{}, 1),
 	}
 	l.publish()
@@ -112,9 +117,19 @@ func (l *loop) emit(event timeline.Event) {
 
 // adoptSpec takes a spec over and returns when it is stored.
 func (l *loop) adoptSpec(ctx context.Context, spec *snapshot.Spec) error {
-	request := adoption{spec: spec, err: make(chan error, 1)}
+	return l.order(ctx, func() error { return l.takeSpec(spec) })
+}
+
+// adoptReported takes lost records from those that were reported, and returns when they are
+// stored.
+func (l *loop) adoptReported(ctx context.Context, reported []v1alpha1.Recovery) error {
+	return l.order(ctx, func() error { return l.takeReported(reported) })
+}
+
+func (l *loop) order(ctx context.Context, do func() error) error {
+	request := order{do: do, err: make(chan error, 1)}
 	select {
-	case l.specs <- request:
+	case l.orders <- request:
 	case <-l.done:
 		return context.Canceled
 	case <-ctx.Done():
@@ -139,8 +154,8 @@ func (l *loop) run(ctx context.Context) {
 				l.observe(<-l.events)
 			}
 			l.attempt(l.settle(), false)
-		case request := <-l.specs:
-			request.err <- l.takeSpec(request.spec)
+		case request := <-l.orders:
+			request.err <- request.do()
 		case <-ticker.C:
 			l.attempt(errors.Join(l.settle(), l.flush(ctx)), true)
 			l.watchStore()
@@ -245,6 +260,20 @@ func (l *loop) takeSpec(spec *snapshot.Spec) error {
 	return nil
 }
 
+func (l *loop) takeReported(reported []v1alpha1.Recovery) error {
+	records, taken, err := l.store.AdoptReported(reported, l.bootID)
+	if taken > 0 {
+		l.log.Info("Store was new or an older one, taking records from the status", "records", taken)
+		l.reset = true
+	}
+	if err != nil {
+		return fmt.Errorf("storing the records that were reported: %w", err)
+	}
+	l.recoveries, l.lost = records, false
+	l.publish()
+	return nil
+}
+
 // flush stores the pods last seen, if they have changed.
 func (l *loop) flush(ctx context.Context) error {
 	l.book.Release(l.remembers)
@@ -269,7 +298,14 @@ func (l *loop) flush(ctx context.Context) error {
 
 // publish lets the reporter see what is stored now.
 func (l *loop) publish() {
-	l.reported.Store(&report.Facts{Spec: l.spec, Recoveries: l.recoveries})
+	facts := report.Facts{Spec: l.spec, Recoveries: l.recoveries, RecordsLost: l.lost}
+	if l.reset {
+		facts.Findings = []v1alpha1.Finding{{
+			Reason: v1alpha1.ReasonStoreReset, Severity: v1alpha1.SeveritySlows,
+			Message: "The agent's store was found new, or replaced by an older one; earlier records were taken from this status. Look into the agent's log for what was wrong, and check the disk.",
+		}}
+	}
+	l.reported.Store(&facts)
 	l.signal()
 }
 

@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rekindle.edge/agent/mirror"
@@ -21,7 +23,7 @@ func (d Daemon) facts(l *loop, m *mirror.Mirror) func() report.Facts {
 			facts.Missed = d.Missed()
 		}
 		r := m.Report()
-		facts.Fresh, facts.Findings = r.Fresh, append(storeFindings(l.store), r.Findings...)
+		facts.Fresh, facts.Findings = r.Fresh, slices.Concat(storeFindings(l.store), facts.Findings, r.Findings)
 		facts.Snapshot = &v1alpha1.SnapshotStatus{Objects: r.Objects}
 		facts.Snapshot.Generation, facts.Snapshot.Bytes = snapshot.OnDisk(d.Config.StateDir)
 		if !r.InStep.IsZero() {

@@ -37,6 +37,8 @@ type Facts struct {
 	Spec *snapshot.Spec
 	// Recoveries are closed records, newest first.
 	Recoveries []v1alpha1.Recovery
+	// RecordsLost says that some may be missing that were reported before.
+	RecordsLost bool
 	// Fresh is the condition SnapshotFresh.
 	Fresh metav1.Condition
 	// Serving is the condition LocalAPIServing. Unset: the agent is not installed.

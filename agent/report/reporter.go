@@ -32,6 +32,8 @@ type Reporter struct {
 	Changed <-chan struct{}
 	// Adopt takes a spec over durably; nil: built-in defaults.
 	Adopt func(context.Context, *snapshot.Spec) error
+	// Restore takes over durably what was reported before, while RecordsLost.
+	Restore func(context.Context, []v1alpha1.Recovery) error
 	// Since is when the API server began to answer; zero: it does not. Changed signals it too.
 	Since func() time.Time
 	// Jitter bounds the random wait before the first write after that, and of a session:
@@ -105,6 +107,12 @@ type kept struct{ want, got v1alpha1.NodeRecoveryStatus }
 func (r Reporter) reconcile(ctx context.Context, object *v1alpha1.NodeRecovery, last *kept) error {
 	if err := r.adopt(ctx, object); err != nil || object == nil {
 		return err
+	}
+	if r.Facts().RecordsLost {
+		// Before the first write: it would put an empty history in the place of the only one.
+		if err := r.Restore(ctx, object.Status.Recoveries); err != nil {
+			return err
+		}
 	}
 	status := Project(r.Facts(), object.Status, metav1.NewTime(r.Wall()))
 	if equality.Semantic.DeepEqual(status, object.Status) {

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -33,7 +35,7 @@ func (s *oldServer) client(t *testing.T) *fake.RESTClient {
 	return &fake.RESTClient{
 		GroupVersion: v1alpha1.GroupVersion, NegotiatedSerializer: serializer.NewCodecFactory(scheme).WithoutConversion(),
 		Client: fake.CreateHTTPClient(func(request *http.Request) (*http.Response, error) {
-			s.writes++
+			s.writes, s.object = s.writes+1, v1alpha1.NodeRecovery{}
 			if err := json.NewDecoder(request.Body).Decode(&s.object); err != nil {
 				return nil, err
 			}
@@ -75,5 +77,44 @@ func TestOlderCRD(t *testing.T) {
 		if server.writes != step.writes {
 			t.Fatalf("%s: %d writes, want %d", step.name, server.writes, step.writes)
 		}
+	}
+}
+
+// TestLostRecords: what was reported before is taken over before the first write, and a
+// store that does not take it keeps the status from being written.
+func TestLostRecords(t *testing.T) {
+	reported := records(2)
+	cases := map[string]struct {
+		lost       bool
+		restoreErr error
+		want       []v1alpha1.Recovery
+		wantWrites int
+	}{
+		"a store that has lost records gives the status those that it had": {lost: true, want: reported, wantWrites: 1},
+		"while they cannot be taken over the status is left alone":         {lost: true, restoreErr: errors.New("disk is full"), want: reported},
+		"a store that has lost none is what counts":                        {want: nil, wantWrites: 1},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			server := &oldServer{object: v1alpha1.NodeRecovery{ObjectMeta: metav1.ObjectMeta{Name: "edge-1"},
+				Status: v1alpha1.NodeRecoveryStatus{Recoveries: records(2)}}}
+			reported[1].SlowestPods, reported[1].HeldPods = nil, nil
+			server.object.Status.Recoveries[1] = reported[1]
+			facts := Facts{RecordsLost: tc.lost}
+			reporter := Reporter{Node: "edge-1", Client: server.client(t), Facts: func() Facts { return facts }, Wall: func() time.Time { return noon.Time },
+				Since: func() time.Time { return noon.Time }, Adopt: func(_ context.Context, spec *snapshot.Spec) error { return nil },
+				Restore: func(_ context.Context, records []v1alpha1.Recovery) error {
+					if tc.restoreErr == nil {
+						facts.Recoveries, facts.RecordsLost = records, false
+					}
+					return tc.restoreErr
+				}}
+			if err := reporter.reconcile(t.Context(), server.object.DeepCopy(), &kept{}); !errors.Is(err, tc.restoreErr) {
+				t.Fatalf("error %v, want %v", err, tc.restoreErr)
+			}
+			if diff := cmp.Diff(tc.want, server.object.Status.Recoveries); diff != "" || server.writes != tc.wantWrites {
+				t.Errorf("%d writes, want %d; recoveries (-want +got):\n%s", server.writes, tc.wantWrites, diff)
+			}
+		})
 	}
 }

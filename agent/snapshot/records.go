@@ -48,6 +48,11 @@ type Contents struct {
 	Open *timeline.State
 	// Recoveries are the closed records, newest first.
 	Recoveries []v1alpha1.Recovery
+	// Lost is set while records may be missing: the store is new, or an older one has taken
+	// its place. It is the boot id of the newest record that is left, if there is one.
+	Lost *string
+	// Reset is the boot id in which lost records were last found again.
+	Reset string
 }
 
 // Load is all records.
@@ -55,6 +60,7 @@ func (s *Store) Load() (Contents, error) {
 	contents := Contents{Pods: map[string]timeline.LastSeen{}}
 	for key, into := range map[string]any{
 		keyMark: &contents.Mark, keySpec: &contents.Spec, keyOpen: &contents.Open, keyListed: &contents.Listed,
+		keyLost: &contents.Lost, keyReset: &contents.Reset,
 	} {
 		if value := s.durable.Get(bucketState, key); value != nil {
 			if err := json.Unmarshal(value, into); err != nil {
@@ -163,9 +169,11 @@ func (c closedRecord) number() uint64 {
 }
 
 // closed are the closed records, oldest first.
-func (s *Store) closed() ([]closedRecord, error) {
+func (s *Store) closed() ([]closedRecord, error) { return closedRecords(s.durable) }
+
+func closedRecords(m *durable.Map) ([]closedRecord, error) {
 	var records []closedRecord
-	err := s.durable.Each(bucketRecoveries, func(key string, value []byte) error {
+	err := m.Each(bucketRecoveries, func(key string, value []byte) error {
 		entry := closedRecord{key: key}
 		if err := json.Unmarshal(value, &entry.record); err != nil {
 			return fmt.Errorf("recovery: %w", err)

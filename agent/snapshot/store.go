@@ -54,6 +54,14 @@ func Open(dir string, log logr.Logger, with ...Option) (*Store, error) {
 	if doubt != "" {
 		_ = m.Write(durable.Lazy, doubtChange(string(doubt)))
 	}
+	if doubt != "" || m.Get(bucketState, keyMark) == nil {
+		lost, err := lostChange(m)
+		if err != nil {
+			stop()
+			return nil, errors.Join(err, m.Close())
+		}
+		_ = m.Write(durable.Lazy, lost)
+	}
 	objects, err := openObjects(m, v, log)
 	if err != nil {
 		stop()

@@ -53,6 +53,7 @@ func fill(t *testing.T, store *Store) Contents {
 			Listed:   true, Online: true,
 		},
 		Recoveries: []v1alpha1.Recovery{{BootID: "one", Result: v1alpha1.RecoveryComplete, TotalMilliseconds: ptr.To[int64](7000)}, {BootID: "zero"}},
+		Lost:       ptr.To(""), // the store is new
 	}
 	must(t, store.CloseRecord(want.Recoveries[1]))
 	must(t, store.CloseRecord(want.Recoveries[0]))

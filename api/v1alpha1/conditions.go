@@ -121,6 +121,11 @@ const (
 // or broken. The agent goes on in memory; a restart would find an older state.
 const ReasonStoreNotWritten = "StoreNotWritten"
 
+// ReasonStoreReset: in this boot the node's store was found new, or replaced by an older one,
+// and the records of earlier restarts were taken from the status. The agent's log says what
+// was wrong with the store.
+const ReasonStoreReset = "StoreReset"
+
 // Values of Recovery.incompleteReason.
 const (
 	// IncompletePodsNotReady: the time was up before every expected pod was Ready;
