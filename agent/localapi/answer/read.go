@@ -80,7 +80,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, info *request.R
 
 // unheld deals with a read of what the node does not hold.
 func (h *Handler) unheld(w http.ResponseWriter, r *http.Request, info *request.RequestInfo, caller Caller) bool {
-	if reach, _ := h.Upstream.Reach(); reach != CutOff {
+	if h.reach() != CutOff {
 		return false
 	}
 	resource := resourceOf(info)
@@ -93,6 +93,10 @@ func (h *Handler) unheld(w http.ResponseWriter, r *http.Request, info *request.R
 		if items, _ := h.collections.Of(resource).List(); len(items) > 0 {
 			return h.answer(w, r, info, caller)
 		}
+	}
+	// Only the API server has it: it is waited for as long as there is hope.
+	if reach, _ := h.Upstream.Reach(); reach != CutOff {
+		return false
 	}
 	what := resource.GroupResource().String()
 	if info.Name != "" {

@@ -246,8 +246,12 @@ func TestAnAPIServerThatIsNotHeardAtBootIsNotWaitedFor(t *testing.T) {
 	r := newRig(t, Undecided, held...).fill()
 	r.FreshnessWait = func() time.Duration { return 0 }
 	r.get(t, "/api/v1/namespaces/default/pods/web-1")
-	if len(r.link.asked) != 0 {
-		t.Errorf("asked for %v", r.link.asked)
+	r.get(t, "/api/v1/pods")
+	if len(r.link.asked)+r.link.passed != 0 {
+		t.Errorf("asked for %v, %d passed on", r.link.asked, r.link.passed)
+	}
+	if _, body, _ := r.get(t, oneConfig+"other"); body != "upstream" {
+		t.Errorf("nobody but the API server has it, got %s", body)
 	}
 	r.link.reach, r.link.answer = Linked, "fresh"
 	if _, body, _ := r.get(t, "/api/v1/namespaces/default/pods/web-1"); body != "fresh" {
