@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	bolt "go.etcd.io/bbolt"
 )
@@ -161,6 +162,20 @@ func TestWithoutAGoodGenerationAllIsNew(t *testing.T) {
 	must(t, m.Close())
 	if diff := cmp.Diff(want, records(mustOpen(t, dir))); diff != "" {
 		t.Errorf("records written after the damage (-want +got):\n%s", diff)
+	}
+}
+
+func TestADamagedStoreIsToldWithItsCure(t *testing.T) {
+	dir := t.TempDir()
+	m := mustOpen(t, dir)
+	must(t, m.Close())
+	must(t, os.WriteFile(m.path(), []byte("scrap"), 0o600))
+	var log strings.Builder
+	m, _, err := Open(dir, Options{Log: funcr.New(func(_, args string) { log.WriteString(args) }, funcr.Options{}), Checker: m.checker})
+	must(t, err)
+	t.Cleanup(func() { m.Close() })
+	if !strings.Contains(log.String(), "check the disk") || strings.Contains(log.String(), "the store is damaged: the store is damaged") {
+		t.Errorf("log %s does not say once what is wrong and what to do", log.String())
 	}
 }
 

@@ -78,13 +78,16 @@ func (m *Map) load() (Doubt, error) {
 	m.damaged = true
 	generation, restoreErr := m.restore()
 	if restoreErr != nil {
-		m.log.Error(errors.Join(err, restoreErr), "Store is damaged, beginning a new one", "path", m.path())
+		m.log.Error(errors.Join(err, restoreErr), "Store is damaged, beginning a new one"+lookAfter, "path", m.path())
 		return Doubt(fmt.Sprintf("%v; %v", err, restoreErr)), nil
 	}
-	m.log.Error(err, "Store is damaged, going on with a sealed generation", "path", m.path(),
+	m.log.Error(err, "Store is damaged, going on with a sealed generation"+lookAfter, "path", m.path(),
 		"generation", generation.Number, "sealed", generation.Sealed)
 	return Doubt(fmt.Sprintf("%v; generation %d of %s is used", err, generation.Number, generation.Sealed.UTC().Format(time.RFC3339))), nil
 }
+
+// lookAfter is what to do about a damaged store; the agent itself goes on.
+const lookAfter = "; check the disk (kernel log, SMART), the damaged file is kept beside it"
 
 // loadNewest reads the file itself. It stays open if it can be written as it is.
 func (m *Map) loadNewest() error {
