@@ -117,14 +117,16 @@ const (
 	ReasonTokensOmitted = "TokensOmitted"
 )
 
-// ReasonStoreNotWritten: the node's store takes no changes, since the disk is full, read-only
-// or broken. The agent goes on in memory; a restart would find an older state.
-const ReasonStoreNotWritten = "StoreNotWritten"
-
-// ReasonStoreReset: in this boot the node's store was found new, or replaced by an older one,
-// and the records of earlier restarts were taken from the status. The agent's log says what
-// was wrong with the store.
-const ReasonStoreReset = "StoreReset"
+// Reasons of findings about the node's store.
+const (
+	// ReasonStoreNotWritten: the store takes no changes, since the disk is full, read-only
+	// or broken. The agent goes on in memory; a restart would find an older state.
+	ReasonStoreNotWritten = "StoreNotWritten"
+	// ReasonStoreReset: in this boot the store was found new, or replaced by an older one,
+	// and the records of earlier restarts were taken from the status. The agent's log says
+	// what was wrong with the store.
+	ReasonStoreReset = "StoreReset"
+)
 
 // Values of Recovery.incompleteReason.
 const (

@@ -41,8 +41,8 @@ func TestWhatAnIdleNodeWrites(t *testing.T) {
 		// most is what may be handed to the kernel in an hour.
 		most int64
 	}{
-		// One page a minute, and one at the edge of the hour.
-		"nothing but signs of life": {most: 61 * 4096},
+		// One page a minute; what else the process of the test writes is counted too.
+		"nothing but signs of life": {most: 66 * 4096},
 		"with tokens refreshed":     {tokens: true, most: 2 << 20},
 	}
 	for name, tc := range cases {

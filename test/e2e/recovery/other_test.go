@@ -13,6 +13,7 @@ import (
 
 var _ = Describe("What is no loss of power", func() {
 	It("makes no record when kubelet, containerd or the agent restarts alone", func(ctx SpecContext) {
+		settle() // a record that is about to be closed is in the status by then
 		before, err := product.NodeRecovery(ctx, node)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(edge.Systemctl(ctx, "restart", "rekindle-agent.service", "containerd.service", "kubelet.service")).To(Succeed())

@@ -69,6 +69,16 @@ var _ = JustAfterEach(func(ctx SpecContext) {
 
 func say(format string, args ...any) { GinkgoWriter.Printf(format+"\n", args...) }
 
+// Each spec finds the node and all its pods back from whatever the one before it did.
+var _ = BeforeEach(func(ctx SpecContext) {
+	Expect(edge.WaitReady(ctx)).To(Succeed())
+	Eventually(ctx, func(g Gomega) {
+		w, err := edge.Current().Witness()
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(len(w.Ready)).To(BeNumerically(">=", pods))
+	}).WithTimeout(2 * time.Minute).Should(Succeed())
+})
+
 // restart cuts the power and boots. The agent batches what it sees of pods for a second:
 // a cut sooner than that would lose what the specs count on.
 func restart(ctx context.Context) *edgenode.Boot {
