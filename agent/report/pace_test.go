@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/client-go/rest/fake"
+	"k8s.io/client-go/rest"
 
 	"rekindle.edge/agent/snapshot"
 	"rekindle.edge/api/v1alpha1"
@@ -114,6 +114,15 @@ func TestJitter(t *testing.T) {
 			TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "NodeRecovery"},
 			ObjectMeta: metav1.ObjectMeta{Name: "edge-1", ResourceVersion: "1"},
 		}}
+		client, err := rest.RESTClientForConfigAndClient(&rest.Config{
+			Host: "http://api", APIPath: "/apis", QPS: -1,
+			ContentConfig: rest.ContentConfig{
+				GroupVersion: &v1alpha1.GroupVersion, NegotiatedSerializer: serializer.NewCodecFactory(scheme).WithoutConversion(),
+			},
+		}, &http.Client{Transport: server})
+		if err != nil {
+			t.Fatal(err)
+		}
 		var mu sync.Mutex
 		facts := Facts{AgentVersion: "v1"}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -123,8 +132,7 @@ func TestJitter(t *testing.T) {
 		adopted := 0
 		reporter := Reporter{
 			Node: "edge-1", Wall: time.Now, Jitter: 100 * time.Hour, Changed: server.changed,
-			Client: &fake.RESTClient{GroupVersion: v1alpha1.GroupVersion, Client: fake.CreateHTTPClient(server.RoundTrip),
-				NegotiatedSerializer: serializer.NewCodecFactory(scheme).WithoutConversion()},
+			Client: client,
 			Since: func() time.Time {
 				server.mu.Lock()
 				defer server.mu.Unlock()
