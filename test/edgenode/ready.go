@@ -22,7 +22,9 @@ const (
 )
 
 // FirstBoot boots a new node, gives it the standard images and the extra ones, and
-// returns when its Node is Ready.
+// returns when its Node is Ready and what that took is on the disk: kubelet does not sync
+// the serving certificate that it makes, and one that loses its power within seconds finds
+// an empty file at the next boot and never starts again.
 func (n *Node) FirstBoot(ctx context.Context, extra ...images.Image) (*Boot, error) {
 	standard, err := images.Standard(ctx, filepath.Join(n.cluster.Lab().Dir, "images"))
 	if err != nil {
@@ -40,7 +42,11 @@ func (n *Node) FirstBoot(ctx context.Context, extra ...images.Image) (*Boot, err
 			return nil, err
 		}
 	}
-	return boot, n.WaitReady(ctx)
+	if err := n.WaitReady(ctx); err != nil {
+		return nil, err
+	}
+	_, err = n.Exec(ctx, "sync")
+	return boot, err
 }
 
 // WaitRuntime waits until containerd answers.
