@@ -43,7 +43,7 @@ var _ = Describe("A pod that is not Ready when the time is up", func() {
 		}
 		broken := edgenode.WebPod("ready-once", node, "-ready-once=/scratch/started")
 		Expect(product.Client.Create(ctx, broken)).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) { Expect(product.Client.Delete(ctx, broken)).To(Succeed()) })
+		DeferCleanup(func(ctx SpecContext) { remove(ctx, broken.Name) })
 		Expect(product.WaitPodsReady(ctx, node, pods+1, time.Minute)).To(Succeed())
 
 		boot := restart(ctx)

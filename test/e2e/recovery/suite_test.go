@@ -12,6 +12,9 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"rekindle.edge/test/cluster"
 	"rekindle.edge/test/edgenode"
 	"rekindle.edge/test/scenario"
@@ -71,6 +74,10 @@ func say(format string, args ...any) { GinkgoWriter.Printf(format+"\n", args...)
 
 // Each spec finds the node and all its pods back from whatever the one before it did.
 var _ = BeforeEach(func(ctx SpecContext) {
+	if edge.Current() == nil {
+		_, err := edge.Boot(ctx)
+		Expect(err).NotTo(HaveOccurred())
+	}
 	Expect(edge.WaitReady(ctx)).To(Succeed())
 	Eventually(ctx, func(g Gomega) {
 		w, err := edge.Current().Witness()
@@ -78,6 +85,16 @@ var _ = BeforeEach(func(ctx SpecContext) {
 		g.Expect(len(w.Ready)).To(BeNumerically(">=", pods))
 	}).WithTimeout(2 * time.Minute).Should(Succeed())
 })
+
+// remove deletes a pod of namespace default and returns when it is gone.
+func remove(ctx context.Context, name string) {
+	GinkgoHelper()
+	pod := edgenode.WebPod(name, node)
+	Expect(product.Client.Delete(ctx, pod)).To(Succeed())
+	Eventually(ctx, func() bool {
+		return apierrors.IsNotFound(product.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod))
+	}).WithTimeout(2 * time.Minute).Should(BeTrue())
+}
 
 // restart cuts the power and boots. The agent batches what it sees of pods for a second:
 // a cut sooner than that would lose what the specs count on.

@@ -166,7 +166,6 @@ var _ = Describe("Five power cuts in a row", Ordered, func() {
 		Expect(last.NotReadyBefore).To(BeNumerically("==", 1))
 		agree(next, last)
 
-		pod := edgenode.WebPod(broken, node)
-		Expect(product.Client.Delete(ctx, pod)).To(Succeed())
+		remove(ctx, broken)
 	})
 })
