@@ -135,13 +135,13 @@ func (s standing) report() Report {
 	return r
 }
 
-// retell is how often it is told that only times and numbers have changed.
+// retell is how often it is told that only times have changed.
 const retell = 10 * time.Minute
 
-// tick tells of a report that differs.
+// tick tells of a report that differs. What is worth a write is for others to say.
 func (m *Mirror) tick() {
-	r := m.standing().report()
-	now := fmt.Sprint(r.Fresh.Status, r.Fresh.Reason, r.Fresh.Message, r.Findings)
+	r := m.Report()
+	now := fmt.Sprint(r.Fresh.Status, r.Fresh.Reason, r.Fresh.Message, r.Objects, r.Findings)
 	m.mu.Lock()
 	at := m.wall()
 	news := now != m.lastReport || at.Sub(m.lastTold) >= retell || at.Before(m.lastTold)

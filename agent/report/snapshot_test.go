@@ -24,6 +24,8 @@ func TestProjectSnapshot(t *testing.T) {
 		want  *v1alpha1.SnapshotStatus
 	}{
 		"numbers alone are not worth a write":          {Facts{Fresh: fresh, Snapshot: at(59*time.Minute, 12)}, at(0, 10)},
+		"many more objects are":                        {Facts{Fresh: fresh, Snapshot: at(time.Minute, 14)}, at(time.Minute, 14)},
+		"and many fewer":                               {Facts{Fresh: fresh, Snapshot: at(time.Minute, 7)}, at(time.Minute, 7)},
 		"after an hour they are":                       {Facts{Fresh: fresh, Snapshot: at(time.Hour, 12)}, at(time.Hour, 12)},
 		"they ride along with a change of a condition": {Facts{Fresh: metav1.Condition{Type: fresh.Type, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonOutOfStep}, Snapshot: at(time.Minute, 12)}, at(time.Minute, 12)},
 		"and with a finding":                           {Facts{Fresh: fresh, Snapshot: at(time.Minute, 12), Findings: []v1alpha1.Finding{{Reason: "R", Severity: v1alpha1.SeveritySlows}}}, at(time.Minute, 12)},

@@ -49,10 +49,12 @@ func freshness(ctx context.Context) func() string {
 var _ = Describe("The snapshot", func() {
 	It("has on the disk, when the power is cut, all that the node's pods need", func(ctx SpecContext) {
 		Eventually(freshness(ctx)).WithTimeout(time.Minute).Should(Equal(v1alpha1.ReasonInStep))
-		nrec, err := product.NodeRecovery(ctx, node)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(nrec.Status.Findings).To(BeEmpty())
-		Expect(nrec.Status.Snapshot.Objects).To(BeNumerically(">=", pods))
+		Eventually(func(g Gomega) {
+			nrec, err := product.NodeRecovery(ctx, node)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(nrec.Status.Findings).To(BeEmpty())
+			g.Expect(nrec.Status.Snapshot.Objects).To(BeNumerically(">=", pods))
+		}).WithTimeout(time.Minute).Should(Succeed())
 		var all corev1.PodList
 		Expect(product.Client.List(ctx, &all, client.InNamespace(metav1.NamespaceDefault), client.MatchingFields{"spec.nodeName": node})).To(Succeed())
 		Expect(len(all.Items)).To(BeNumerically(">=", pods))
@@ -79,7 +81,7 @@ var _ = Describe("The snapshot", func() {
 		Expect(keys).NotTo(BeNil())
 		Expect(issuer).NotTo(BeEmpty())
 
-		_, err = edge.Boot(ctx)
+		_, err := edge.Boot(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(product.WaitPodsReady(ctx, node, pods, 2*time.Minute)).To(Succeed())
 		Eventually(freshness(ctx)).WithTimeout(time.Minute).Should(Equal(v1alpha1.ReasonInStep))
