@@ -22,6 +22,7 @@ import (
 	"rekindle.edge/agent/localapi/collection"
 	"rekindle.edge/agent/localapi/overlay"
 	"rekindle.edge/agent/localapi/served"
+	"rekindle.edge/agent/localapi/uplink"
 	"rekindle.edge/agent/mirror"
 	"rekindle.edge/agent/snapshot"
 	"rekindle.edge/agent/wiring"
@@ -70,6 +71,8 @@ func answers(ctx context.Context, settings config.Config, server *localapi.Serve
 			return defaultFreshnessWait
 		},
 	}
+	way := uplink.New(uplink.Route(server.Address), clock.RealClock{})
+	handler.Uplink = way.Since
 	edits := &served.Edits{
 		Policy: m.Offline, Boot: firstStart(log), Now: time.Now,
 		CutOff: func() bool { return !linked() },
@@ -93,6 +96,10 @@ func answers(ctx context.Context, settings config.Config, server *localapi.Serve
 	}
 	stop := answer.New(handler, clock.RealClock{})
 	server.Answer(handler)
+	go way.Run(ctx, func() {
+		m.LinkUp()
+		server.LinkUp(ctx)
+	})
 	go handler.Discover(ctx, server.Read)
 	go func() {
 		defer stop()

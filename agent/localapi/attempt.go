@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -43,6 +44,17 @@ func (s *Server) Reach() (answer.Reach, time.Duration) {
 	reach := map[State]answer.Reach{Unknown: answer.Undecided, Connected: answer.Linked, CutOff: answer.CutOff}[state]
 	return reach, s.link.Silence()
 }
+
+// Address of the API server, nil while it is not known.
+func (s *Server) Address() *url.URL {
+	if identity := s.upstream.identity(); identity != nil {
+		return identity.Server
+	}
+	return nil
+}
+
+// LinkUp is told that the node has a way to the API server since now.
+func (s *Server) LinkUp(ctx context.Context) { s.upstream.afresh(ctx) }
 
 // Pass passes a request on.
 func (s *Server) Pass(w http.ResponseWriter, r *http.Request) { s.pass(w, r) }

@@ -18,7 +18,8 @@ const silenceLimit = 10 * time.Second
 // State says whether upstream can be reached.
 type State int
 
-// States of the link. It is Unknown from the start of the agent until something was heard.
+// States of the link. It is Unknown from the start of the agent, or since the node first had
+// a way out, until something was heard.
 const (
 	Unknown State = iota
 	Connected
@@ -32,7 +33,7 @@ type Link struct {
 
 	mu     sync.Mutex
 	state  State
-	heard  time.Time // when upstream last answered, or the agent started
+	heard  time.Time // when upstream last answered, or it became Unknown
 	reason error     // of CutOff
 	// waiting ends, with the reason, when the link is lost.
 	waiting context.Context
@@ -96,6 +97,19 @@ func (l *Link) Failed(err error) {
 	if l.state != CutOff {
 		l.cut(err)
 	}
+}
+
+// Anew forgets that upstream was out of reach, and says whether it had been: there was no
+// way to it, and now there may be one.
+func (l *Link) Anew() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.state != CutOff {
+		return false
+	}
+	l.state, l.reason, l.heard = Unknown, nil, l.clock.Now()
+	l.waiting, l.lose = context.WithCancelCause(context.Background())
+	return true
 }
 
 func (l *Link) cut(reason error) {

@@ -16,6 +16,7 @@ import (
 func TestLink(t *testing.T) {
 	refused := &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 	answered := func(l *Link) { l.Answered() }
+	anew := func(l *Link) { l.Anew() }
 	failed := func(err error) func(*Link) { return func(l *Link) { l.Failed(err) } }
 	type step struct {
 		after time.Duration
@@ -57,6 +58,18 @@ func TestLink(t *testing.T) {
 		"an answer connects, silence cuts off, an answer connects again": {
 			steps: []step{{do: answered}, {after: 9 * time.Second}, {do: answered}, {after: 9 * time.Second}, {after: time.Second}, {do: answered}},
 			want:  []State{Connected, CutOff, Connected},
+		},
+		"a way out that was not there before begins anew, and the silence with it": {
+			steps: []step{{do: failed(syscall.ENETUNREACH)}, {after: 20 * time.Second, do: anew}, {after: silenceLimit - time.Second}, {do: answered}},
+			want:  []State{CutOff, Connected},
+		},
+		"a new way out that leads nowhere is found out as at the start": {
+			steps: []step{{do: failed(syscall.ENETUNREACH)}, {after: 20 * time.Second, do: anew}, {do: failed(refused)}},
+			want:  []State{CutOff, CutOff},
+		},
+		"a way out changes nothing while connected": {
+			steps: []step{{do: answered}, {do: anew}},
+			want:  []State{Connected},
 		},
 		"each change is told once": {
 			steps: []step{{do: answered}, {do: answered}, {do: failed(refused)}, {do: failed(refused)}},

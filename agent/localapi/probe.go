@@ -32,8 +32,27 @@ func (u *upstream) watchLink(ctx context.Context) {
 	}
 }
 
+// afresh asks at once: there is a way to the API server that there was not before.
+func (u *upstream) afresh(ctx context.Context) {
+	u.mu.Lock()
+	if u.giveUp != nil {
+		// What was asked before that can only fail, and would be taken for its answer.
+		u.giveUp()
+	}
+	u.mu.Unlock()
+	if u.link.Anew() {
+		u.renew()
+		u.probe(ctx, probeTimeout)
+	}
+}
+
 // look asks the API server if its silence calls for it.
 func (u *upstream) look(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	u.mu.Lock()
+	u.giveUp = cancel
+	u.mu.Unlock()
 	state, _ := u.link.State()
 	switch {
 	case state == CutOff:

@@ -25,6 +25,8 @@ type upstream struct {
 
 	mu    sync.Mutex
 	route *route
+	// giveUp ends the look at the API server that is under way.
+	giveUp context.CancelFunc
 	// problem is why the identity could not be read last.
 	problem error
 }

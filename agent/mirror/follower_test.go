@@ -128,7 +128,7 @@ func follow(t *testing.T, s *script, want []string, last string) *snapshot.Objec
 		t.Fatal(err)
 	}
 	session := &session{m: m, log: logr.Discard(), node: "edge-1", client: c, looker: c}
-	session.verify = newVerifier(session.look, session.looked)
+	session.verify = newVerifier(session.look, session.looked, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { session.verify.run(ctx) })

@@ -23,6 +23,8 @@ type Mirror struct {
 
 	// specChanged has room for one signal.
 	specChanged chan struct{}
+	// afresh has room for one signal that there may be a way to the server since now.
+	afresh chan struct{}
 
 	mu sync.Mutex
 	// spec is nil while no policy applies.
@@ -47,7 +49,7 @@ type Mirror struct {
 
 // New returns a mirror into objects. Wall is the time of day. Changed must not block.
 func New(objects *snapshot.Objects, wall func() time.Time, changed func()) *Mirror {
-	m := &Mirror{objects: objects, wall: wall, changed: changed, specChanged: make(chan struct{}, 1), states: map[*scopeState]bool{}}
+	m := &Mirror{objects: objects, wall: wall, changed: changed, specChanged: make(chan struct{}, 1), afresh: make(chan struct{}, 1), states: map[*scopeState]bool{}}
 	m.loadLine()
 	return m
 }
@@ -66,6 +68,9 @@ func (m *Mirror) Adopt(spec *snapshot.Spec) {
 	}
 	m.tick()
 }
+
+// LinkUp is told that the node has a way to the API server since now.
+func (m *Mirror) LinkUp() { signal(m.afresh) }
 
 func (m *Mirror) currentSpec() v1alpha1.NodeRecoverySpec {
 	m.mu.Lock()

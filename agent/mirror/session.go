@@ -66,7 +66,7 @@ func (m *Mirror) Run(ctx context.Context, node string, config *rest.Config) erro
 		m: m, log: logr.FromContextOrDiscard(ctx).WithName("mirror"), node: node, client: c, looker: &looker,
 		moved: make(chan struct{}, 1), tokensMoved: make(chan struct{}, 1), running: map[snapshot.Scope]*running{},
 	}
-	s.verify = newVerifier(s.look, s.looked)
+	s.verify = newVerifier(s.look, s.looked, m.afresh)
 	s.gets = newGets(s)
 	var all sync.WaitGroup
 	all.Go(func() { s.verify.run(ctx) })

@@ -25,6 +25,8 @@ type verifier struct {
 	// result is told of every look.
 	result func(error)
 	wake   chan struct{}
+	// afresh ends the pause after a look that has failed.
+	afresh <-chan struct{}
 
 	mu      sync.Mutex
 	waiting []waiter
@@ -41,8 +43,8 @@ type waiter struct {
 	patient bool
 }
 
-func newVerifier(look func(context.Context) error, result func(error)) *verifier {
-	return &verifier{look: look, result: result, wake: make(chan struct{}, 1)}
+func newVerifier(look func(context.Context) error, result func(error), afresh <-chan struct{}) *verifier {
+	return &verifier{look: look, result: result, wake: make(chan struct{}, 1), afresh: afresh}
 }
 
 // wait returns when a look that began after the call has shown the known cluster. It is an
@@ -164,7 +166,18 @@ func (v *verifier) round(ctx context.Context) bool {
 	if other := (errOther{}); errors.As(err, &other) || answered(err) {
 		pause = refusedPause
 	}
-	return sleep(ctx, pause/2+rand.N(pause/2))
+	return v.pause(ctx, pause/2+rand.N(pause/2))
+}
+
+// pause waits, unless there is a reason to look at once.
+func (v *verifier) pause(ctx context.Context, d time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	select {
+	case <-v.afresh:
+	case <-ctx.Done():
+	}
+	return !errors.Is(ctx.Err(), context.Canceled)
 }
 
 // sleep is false when ctx has ended before.

@@ -14,7 +14,7 @@ func TestVerifier(t *testing.T) {
 		defer cancel()
 		outcome := make(chan error)
 		looks := 0
-		v := newVerifier(func(context.Context) error { looks++; return <-outcome }, func(error) {})
+		v := newVerifier(func(context.Context) error { looks++; return <-outcome }, func(error) {}, nil)
 		go v.run(ctx)
 
 		confirmed := func() chan error {
@@ -90,6 +90,32 @@ func TestVerifier(t *testing.T) {
 		}
 		if waited := time.Since(before); waited < refusedPause/2 {
 			t.Errorf("another cluster was asked again after %s", waited)
+		}
+	})
+}
+
+func TestALinkThatComesUpIsNotWaitedOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		afresh := make(chan struct{}, 1)
+		up := false
+		v := newVerifier(func(context.Context) error {
+			if !up {
+				return errors.New("no route")
+			}
+			return nil
+		}, func(error) {}, afresh)
+		go v.run(ctx)
+		found := make(chan error, 1)
+		go func() { found <- v.wait(ctx) }()
+		synctest.Wait()
+		time.Sleep(time.Millisecond)
+		before := time.Now()
+		up = true
+		signal(afresh)
+		if err := <-found; err != nil || time.Since(before) != 0 {
+			t.Errorf("found after %s: %v", time.Since(before), err)
 		}
 	})
 }

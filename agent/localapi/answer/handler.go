@@ -67,6 +67,9 @@ type Handler struct {
 	Missed func(resource schema.GroupResource, client string)
 	// FreshnessWait is how long the first lists of a boot wait for the mirror.
 	FreshnessWait func() time.Duration
+	// Uplink is since when the node has had a way to the API server, false while it has
+	// none; unset: since the start.
+	Uplink func() (time.Time, bool)
 	// Overlay keeps what is written while the API server is out of reach.
 	Overlay *overlay.Overlay
 	// Memory keeps what the API server offers; nil: that is not kept.

@@ -57,16 +57,36 @@ func (d *doubt) justified(silence time.Duration) bool {
 }
 
 // reach is Upstream's, with the doubt taken in. An API server that was not heard within the
-// freshness wait is not waited for by each request anew.
+// freshness wait is not waited for by each request anew, and one that there is no way to not
+// at all.
 func (h *Handler) reach() Reach {
 	reach, silence := h.Upstream.Reach()
-	if reach == Undecided && h.FreshnessWait != nil && h.doubt.clock.Since(h.started) > h.FreshnessWait() {
+	if until, ok := h.freshUntil(); reach == Undecided && h.FreshnessWait != nil && (!ok || h.doubt.clock.Now().After(until)) {
 		return CutOff
 	}
 	if reach != CutOff && h.doubt.justified(silence) {
 		return CutOff
 	}
 	return reach
+}
+
+// freshUntil is when the freshness wait ends. It counts from when an answer could first have
+// been had; false while none can be.
+func (h *Handler) freshUntil() (time.Time, bool) {
+	if h.FreshnessWait == nil {
+		return time.Time{}, false
+	}
+	since := h.started
+	if h.Uplink != nil {
+		up, ok := h.Uplink()
+		if !ok {
+			return time.Time{}, false
+		}
+		if up.After(since) {
+			since = up
+		}
+	}
+	return since.Add(h.FreshnessWait()), true
 }
 
 // try asks upstream first. It says whether that has answered.

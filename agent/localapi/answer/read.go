@@ -149,11 +149,8 @@ func requirements(r *http.Request) []string {
 // settle holds a list back, within the freshness wait, until the mirror has seen the
 // collection in this boot. A refusal instead would cost kubelet's reflector its backoff.
 func (h *Handler) settle(ctx context.Context, resource schema.GroupVersionResource) {
-	if h.FreshnessWait == nil {
-		return
-	}
-	until := h.started.Add(h.FreshnessWait())
-	for time.Now().Before(until) && h.reach() != CutOff {
+	until, ok := h.freshUntil()
+	for ok && h.doubt.clock.Now().Before(until) && h.reach() != CutOff {
 		if at, ok := h.Objects.InStep(resource); ok && !at.Before(h.started) {
 			return
 		}
