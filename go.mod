@@ -16,6 +16,7 @@ require (
 	golang.org/x/sys v0.50.0
 	golang.org/x/time v0.15.0
 	google.golang.org/grpc v1.85.0
+	google.golang.org/protobuf v1.36.12
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
 	k8s.io/client-go v0.37.2
@@ -29,7 +30,6 @@ require (
 )
 
 require (
-	google.golang.org/protobuf v1.36.12 // indirect
 	k8s.io/component-base v0.37.2 // indirect
 )
 
