@@ -162,22 +162,6 @@ func TestPlanHandover(t *testing.T) {
 	}
 }
 
-func TestEndedByShutdown(t *testing.T) {
-	cases := map[string]bool{
-		`{"phase":"Failed","reason":"Terminated"}`:    true,
-		`{"phase":"Failed","reason":"NodeShutdown"}`:  true,
-		`{"phase":"Failed","reason":"Evicted"}`:       false,
-		`{"phase":"Failed"}`:                          false,
-		`{"phase":"Succeeded","reason":"Terminated"}`: false,
-		`{`: false,
-	}
-	for status, want := range cases {
-		if got := EndedByShutdown(json.RawMessage(status)); got != want {
-			t.Errorf("%s: %v", status, got)
-		}
-	}
-}
-
 var pods = snapshot.Pods
 
 // memory is a Store.

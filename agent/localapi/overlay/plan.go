@@ -56,13 +56,3 @@ func terminal(status fields) bool {
 	phase := status.text("phase")
 	return phase == "Succeeded" || phase == "Failed"
 }
-
-// EndedByShutdown says whether a pod's status is the one that kubelet gives when the node
-// shuts down. A kubelet that starts again does not start such a pod.
-func EndedByShutdown(status json.RawMessage) bool {
-	s, err := decode(status)
-	if err != nil || s.text("phase") != "Failed" {
-		return false
-	}
-	return s.text("reason") == "Terminated" || s.text("reason") == "NodeShutdown" || s.text("reason") == "Shutdown"
-}
