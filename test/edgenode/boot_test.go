@@ -8,6 +8,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rekindle.edge/test/edgenode"
 )
@@ -45,6 +47,25 @@ var _ = Describe("A boot", func() {
 		_, err = node.Exec(ctx, "cat", "/run/marker")
 		Expect(err).To(MatchError(ContainSubstring("No such file")))
 		Expect(node.WaitReady(ctx)).To(Succeed())
+	}, SpecTimeout(startTimeout))
+})
+
+var _ = Describe("A node with logind", func() {
+	It("has kubelet end its pods before an orderly shutdown goes on", func(ctx SpecContext) {
+		node, _ := firstBoot(ctx, edgenode.Options{Name: "logind", Logind: true})
+		pod, err := client.CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, edgenode.WebPod("ended", node.Name), metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		status := func() (corev1.PodStatus, error) {
+			pod, err := client.CoreV1().Pods(metav1.NamespaceDefault).Get(ctx, pod.Name, metav1.GetOptions{})
+			return pod.Status, err
+		}
+		Eventually(ctx, status).WithTimeout(startTimeout).WithPolling(poll).Should(HaveField("Phase", corev1.PodRunning))
+
+		Expect(node.Shutdown(ctx)).To(Succeed())
+		Expect(status()).To(And(
+			HaveField("Phase", corev1.PodSucceeded), // the web server ends well on SIGTERM
+			HaveField("Conditions", ContainElement(HaveField("Message", "Pod was terminated in response to imminent node shutdown."))),
+		))
 	}, SpecTimeout(startTimeout))
 })
 

@@ -44,6 +44,7 @@ func Check(tools string, kubelet KubeletVersion) error {
 	for program, pkg := range map[string]string{
 		"runc": "runc", "ip": "iproute2", "iptables": "iptables", "mkfs.ext4": "e2fsprogs",
 		"nsenter": "util-linux", "unshare": "util-linux", "losetup": "mount", "conntrack": "conntrack",
+		"dbus-daemon": "dbus",
 	} {
 		if _, err := exec.LookPath(program); err != nil {
 			missing = append(missing, fmt.Sprintf("%s is not installed: apt-get install %s", program, pkg))

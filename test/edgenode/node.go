@@ -110,6 +110,7 @@ func (n *Node) settings() settings {
 		Name: n.Name, NodeIP: n.IP().String(), PodCIDR: n.cluster.Network().PodCIDR(n.slot).String(),
 		Kubelet: n.options.kubeletBinary(), Labels: n.options.nodeLabels(),
 		CgroupV2: cgroupV2(), RestrictOOM: restrictOOM(),
+		Logind: n.options.Logind,
 	}
 }
 

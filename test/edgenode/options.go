@@ -26,6 +26,9 @@ type Options struct {
 	Kubelet KubeletVersion
 	// KubeProxy gives pods of this node the cluster's Services.
 	KubeProxy bool
+	// Logind has kubelet end its pods in an orderly shutdown: D-Bus and systemd-logind run,
+	// and kubelet's shutdownGracePeriod is set.
+	Logind bool
 	// Labels that kubelet registers the Node with.
 	Labels map[string]string
 	// Agent runs rekindle-agent on the node; unset means a plain node.

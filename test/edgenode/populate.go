@@ -104,6 +104,18 @@ func (n *Node) populateKubernetes(context.Context) error {
 		rendered["kube-proxy.service"] = unitDir + "/kube-proxy.service"
 		enabled = append(enabled, "kube-proxy.service")
 	}
+	if n.options.Logind {
+		for _, unit := range []string{"dbus.socket", "dbus.service", "systemd-logind.service"} {
+			rendered[unit] = unitDir + "/" + unit
+		}
+		// D-Bus starts logind by this name.
+		if err := symlink("systemd-logind.service", filepath.Join(n.root(), unitDir, "dbus-org.freedesktop.login1.service")); err != nil {
+			return err
+		}
+		if err := symlink(unitDir+"/dbus.socket", filepath.Join(n.root(), unitDir, "sockets.target.wants/dbus.socket")); err != nil {
+			return err
+		}
+	}
 	for name, path := range rendered {
 		content, err := render(name, n.settings())
 		if err != nil {

@@ -51,7 +51,8 @@ func (n *Node) PowerCut(ctx context.Context) error {
 	return os.WriteFile("/proc/sys/vm/drop_caches", []byte("3"), 0)
 }
 
-// Shutdown is systemd's orderly shutdown.
+// Shutdown is systemd's orderly shutdown, with Options.Logind that of logind, which kubelet
+// may delay.
 func (n *Node) Shutdown(ctx context.Context) error { return n.order(ctx, signalPoweroff) }
 
 // Reboot is systemd's orderly shutdown and a new boot.
@@ -67,7 +68,7 @@ func (n *Node) order(ctx context.Context, signal unix.Signal) error {
 		return ErrOff
 	}
 	n.options.Log("%s: orderly shutdown", n.Name)
-	if err := unix.Kill(n.boot.pid1, signal); err != nil {
+	if err := n.give(ctx, signal); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
@@ -79,6 +80,15 @@ func (n *Node) order(ctx context.Context, signal unix.Signal) error {
 		return fmt.Errorf("node %s still runs %s after the order to shut down: %w; its processes: %s\n%s",
 			n.Name, shutdownTimeout, ctx.Err(), strings.Join(n.processes(), "; "), n.journal())
 	}
+}
+
+// give gives the order. A signal to PID 1 is one that nobody may delay.
+func (n *Node) give(ctx context.Context, signal unix.Signal) error {
+	if !n.options.Logind {
+		return unix.Kill(n.boot.pid1, signal)
+	}
+	verb := map[unix.Signal]string{signalPoweroff: "poweroff", signalReboot: "reboot"}[signal]
+	return n.Systemctl(ctx, verb)
 }
 
 // kill ends what runs of a boot, whatever state it is in.

@@ -20,6 +20,7 @@ type settings struct {
 	Name, NodeIP, PodCIDR string
 	Kubelet, Labels       string
 	CgroupV2, RestrictOOM bool
+	Logind                bool
 }
 
 // PauseImage is called by the containerd template.

@@ -20,6 +20,8 @@ func TestRenderAdaptsToTheMachine(t *testing.T) {
 		"containerd names the pause image that is imported":     {"containerd.toml", settings{}, "sandbox = 'rekindle.edge/test/pause:1'", ""},
 		"kubelet registers with labels":                         {"kubelet.service", settings{Labels: "a=b,c=d"}, "--node-labels=a=b,c=d ", ""},
 		"kubelet without labels has no flag for them":           {"kubelet.service", settings{}, "--node-ip", "--node-labels"},
+		"kubelet ends pods in a shutdown where there is logind": {"kubelet.yaml", settings{Logind: true}, "shutdownGracePeriod: 15s", ""},
+		"kubelet does not hold a shutdown where there is none":  {"kubelet.yaml", settings{}, "", "shutdownGracePeriod"},
 		"pods get addresses of the node's range":                {"cni.conflist", settings{PodCIDR: "198.18.1.0/24"}, `"subnet": "198.18.1.0/24"`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
