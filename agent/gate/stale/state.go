@@ -1,0 +1,78 @@
+package stale
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"rekindle.edge/agent/host"
+)
+
+// A mark is how far a sandbox of an earlier boot is.
+type mark string
+
+const (
+	listed       mark = "Listed"
+	acknowledged mark = "Acknowledged"
+	done         mark = "Done"
+)
+
+// state is what outlives a restart of the agent within the boot.
+type state struct {
+	BootID string `json:"bootID"`
+	// Sandboxes are those of earlier boots, by id. It is empty where they could not be told
+	// from those of this boot.
+	Sandboxes map[string]mark `json:"sandboxes"`
+	// Pods is how many pods they belong to.
+	Pods int `json:"pods"`
+	// Orphans are leases of addresses that belonged to no sandbox at the beginning.
+	Orphans []lease `json:"orphans,omitempty"`
+}
+
+func statePath(dir, bootID string) string {
+	return filepath.Join(dir, "stale-sandboxes."+bootID+".json")
+}
+
+// loadState is nil if there is none of this boot.
+func loadState(dir, bootID string) (*state, error) {
+	path := statePath(dir, bootID)
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var s state
+	if err := json.Unmarshal(data, &s); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if s.BootID != bootID {
+		return nil, fmt.Errorf("%s: it is of boot %q", path, s.BootID)
+	}
+	return &s, nil
+}
+
+func (s *state) save(dir string) error {
+	data, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return host.WriteFile(statePath(dir, s.BootID), data, 0o600)
+}
+
+func (s *state) with(want mark) []string {
+	var ids []string
+	for id, m := range s.Sandboxes {
+		if m == want {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
