@@ -54,6 +54,7 @@ func TestCheck(t *testing.T) {
 		"all answer":                         {runtime: answering, proxy: proxied},
 		"the runtime is not there":           {runtime: missing, proxy: proxied},
 		"the runtime hangs":                  {runtime: hanging, proxy: proxied},
+		"the proxy and the runtime hang":     {runtime: hanging, proxy: func(t *testing.T, _ string) string { t.Helper(); return hanging(t) }, broken: true},
 		"the proxy hangs":                    {runtime: answering, proxy: func(t *testing.T, _ string) string { t.Helper(); return hanging(t) }, broken: true},
 		"the proxy is gone":                  {runtime: answering, proxy: func(t *testing.T, _ string) string { t.Helper(); return missing(t) }, broken: true},
 		"the proxy asks on the wrong socket": {runtime: answering, proxy: func(t *testing.T, _ string) string { t.Helper(); return proxied(t, missing(t)) }, broken: true},

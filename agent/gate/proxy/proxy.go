@@ -102,6 +102,9 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 // serve one call. Ending ends with the proxy.
 func (p *Proxy) serve(ending context.Context, runtime *grpc.ClientConn, stream grpc.ServerStream) error {
 	method, _ := grpc.MethodFromServerStream(stream)
+	if method == aliveMethod {
+		return stream.SendMsg(&[]byte{})
+	}
 	if handler := p.Intercept[method]; handler != nil {
 		return (&intercepted{proxy: p, method: method, handler: handler, runtime: runtime, stream: stream}).serve()
 	}
