@@ -73,10 +73,13 @@ func answers(ctx context.Context, settings config.Config, server *localapi.Serve
 	}
 	way := uplink.New(uplink.Route(server.Address), clock.RealClock{})
 	handler.Uplink = way.Since
+	pods, _ := objects.List(snapshot.Pods)
+	registries := &served.Registries{Root: "/"}
+	registries.Watch(ctx, served.PulledImages(pods))
 	edits := &served.Edits{
 		Policy: m.Offline, Boot: firstStart(log), Now: time.Now,
 		CutOff: func() bool { return !linked() },
-		Image:  (&served.Images{Endpoint: settings.CRIEndpoint}).Has,
+		Image:  (&served.Images{Endpoint: settings.CRIEndpoint, Answers: registries.Answers}).Local,
 		Pods:   func() []types.UID { return uids(objects) },
 	}
 	handler.Edit = edits.For

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
@@ -15,45 +16,105 @@ const (
 	imageTimeout = 200 * time.Millisecond
 	// imagesTimeout bounds all of them.
 	imagesTimeout = time.Second
+	// podLabel is kubelet's on containers.
+	podLabel = "io.kubernetes.pod.uid"
 )
 
-// Images asks the container runtime which images are on the node.
+// Images decides which images are taken as they are on the node.
 type Images struct {
 	// Endpoint is the runtime's, as in unix:///run/containerd/containerd.sock.
 	Endpoint string
+	// Answers says whether the registry of an image answers: then it is asked, as the pod
+	// wants it.
+	Answers func(image string) bool
 
-	mu     sync.Mutex
-	client runtimeapi.ImageServiceClient
-	known  map[string]bool
-	spent  time.Duration
+	mu         sync.Mutex
+	connection *grpc.ClientConn
+	known      map[string]bool
+	ran        map[use]bool
+	spent      time.Duration
 }
 
-// Has says whether an image is on the node. If the runtime does not say, it is not. An
+// A use of an image by a pod's container.
+type use struct {
+	pod              types.UID
+	container, image string
+}
+
+// Local says whether a container that wants its image pulled each time may take it as it
+// is on the node: its registry does not answer, it is there, and this very container ran
+// with it here before. It was pulled for it then, with the pod's own credentials; a pod
+// that was refused has no such container.
+func (i *Images) Local(pod types.UID, container, image string) bool {
+	return i.has(image) && i.ranWith(use{pod, container, image}) && !i.Answers(image)
+}
+
+// has says whether an image is on the node. If the runtime does not say, it is not. An
 // answer holds for as long as the agent runs: it is asked for once, when kubelet starts.
-func (i *Images) Has(name string) bool {
+func (i *Images) has(name string) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if has, ok := i.known[name]; ok {
 		return has
 	}
-	if i.client == nil {
-		connection, err := grpc.NewClient(i.Endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	err := i.ask(func(ctx context.Context) error {
+		status, err := runtimeapi.NewImageServiceClient(i.connection).
+			ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: name}})
+		if err == nil {
+			i.known[name] = status.GetImage() != nil
+		}
+		return err
+	})
+	return err == nil && i.known[name]
+}
+
+// ranWith says whether the runtime has a container of this use, which after a restart are
+// those of earlier boots.
+func (i *Images) ranWith(u use) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.ran == nil {
+		err := i.ask(func(ctx context.Context) error {
+			list, err := runtimeapi.NewRuntimeServiceClient(i.connection).
+				ListContainers(ctx, &runtimeapi.ListContainersRequest{})
+			if err == nil {
+				i.ran = uses(list.GetContainers())
+			}
+			return err
+		})
 		if err != nil {
 			return false
 		}
-		i.client, i.known = runtimeapi.NewImageServiceClient(connection), map[string]bool{}
+	}
+	return i.ran[u]
+}
+
+func uses(containers []*runtimeapi.Container) map[use]bool {
+	all := map[use]bool{}
+	for _, c := range containers {
+		all[use{
+			pod: types.UID(c.GetLabels()[podLabel]), container: c.GetMetadata().GetName(),
+			image: c.GetImage().GetUserSpecifiedImage(),
+		}] = true
+	}
+	return all
+}
+
+// ask puts a question to the runtime, while there is time for questions.
+func (i *Images) ask(question func(context.Context) error) error {
+	if i.connection == nil {
+		connection, err := grpc.NewClient(i.Endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			return err
+		}
+		i.connection, i.known = connection, map[string]bool{}
 	}
 	if i.spent > imagesTimeout {
-		return false
+		return context.DeadlineExceeded
 	}
 	begin := time.Now()
 	defer func() { i.spent += time.Since(begin) }()
 	ctx, cancel := context.WithTimeout(context.Background(), imageTimeout)
 	defer cancel()
-	status, err := i.client.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: name}})
-	if err != nil {
-		return false
-	}
-	i.known[name] = status.GetImage() != nil
-	return i.known[name]
+	return question(ctx)
 }

@@ -1,6 +1,10 @@
 package served
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"rekindle.edge/agent/snapshot"
+)
 
 // containers calls change with every container of a pod and keeps what it changed.
 func containers(pod fields, kinds []string, change func(container fields) bool) {
@@ -22,16 +26,30 @@ func containers(pod fields, kinds []string, change func(container fields) bool) 
 	}
 }
 
-// useLocal has images that are on the node used without asking the registry. Whether the
-// pod may use them is kubelet's to check, as ever.
-func useLocal(pod fields, present func(image string) bool) {
+// useLocal has images that may be taken as they are on the node used without asking the
+// registry. Kubelet's own check of the pod's credentials stays.
+func useLocal(pod fields, may func(container, image string) bool) {
 	containers(pod, []string{"initContainers", "containers"}, func(container fields) bool {
-		if container.text("imagePullPolicy") != "Always" || !present(container.text("image")) {
+		if container.text("imagePullPolicy") != "Always" || !may(container.text("name"), container.text("image")) {
 			return false
 		}
 		container.set("imagePullPolicy", "IfNotPresent")
 		return true
 	})
+}
+
+// PulledImages are the images that pods want pulled each time.
+func PulledImages(pods []snapshot.Object) []string {
+	var images []string
+	for _, pod := range pods {
+		containers(decode(pod.Raw), []string{"initContainers", "containers"}, func(container fields) bool {
+			if container.text("imagePullPolicy") == "Always" {
+				images = append(images, container.text("image"))
+			}
+			return false
+		})
+	}
+	return images
 }
 
 // probe is the part of a probe that is changed.

@@ -20,8 +20,8 @@ type Edits struct {
 	Policy func() v1alpha1.Offline
 	// CutOff says whether the API server is out of reach.
 	CutOff func() bool
-	// Image says whether an image is on the node.
-	Image func(name string) bool
+	// Image says whether a container of a pod may take its image as it is on the node.
+	Image func(pod types.UID, container, image string) bool
 	// Boot says that this is the first start of the agent since the node's, so that kubelet
 	// starts with it. Otherwise kubelet runs, and nothing but taints is changed.
 	Boot bool
@@ -98,7 +98,7 @@ func (e *Edits) podsOf(list bool) func(*collection.Item) []byte {
 				fastProbes(pod)
 			}
 			if local {
-				useLocal(pod, e.Image)
+				useLocal(pod, func(container, image string) bool { return e.Image(item.UID, container, image) })
 			}
 		})
 	}

@@ -31,7 +31,7 @@ func edits() (*Edits, *time.Time) {
 	return &Edits{
 		Policy: func() v1alpha1.Offline { return v1alpha1.Offline{} },
 		CutOff: func() bool { return true },
-		Image:  func(name string) bool { return name == "here" },
+		Image:  func(_ types.UID, _, image string) bool { return image == "here" },
 		Pods:   func() []types.UID { return []types.UID{"old"} },
 		Now:    func() time.Time { return now },
 		Boot:   true,
