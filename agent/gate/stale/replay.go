@@ -17,7 +17,7 @@ const stopTimeout = 2 * time.Minute
 // the recovery, one at a time and not faster than the pace. It returns when ctx ends, or
 // when the recovery is over and nothing is left.
 func (s *Sandboxes) Run(ctx context.Context) {
-	begin, count := time.Now(), 0
+	begin, count, ours := time.Now(), 0, false
 	failed := map[string]time.Time{}
 	for {
 		recovering := s.Recovering()
@@ -26,6 +26,7 @@ func (s *Sandboxes) Run(ctx context.Context) {
 		_ = s.take(ctx)
 		s.mu.Unlock()
 		id, left := s.next(ctx, recovering, failed)
+		ours = ours || recovering || left
 		switch {
 		case id != "":
 			if s.carryOut(ctx, id) {
@@ -34,6 +35,9 @@ func (s *Sandboxes) Run(ctx context.Context) {
 				failed[id] = time.Now()
 			}
 		case !recovering && !left:
+			if !ours {
+				return // of a node that is only watched nothing is changed
+			}
 			s.releaseOrphans()
 			s.Log.Info("No sandbox of an earlier boot waits to be stopped", "stopped", count, "after", time.Since(begin).Round(time.Millisecond).String())
 			return

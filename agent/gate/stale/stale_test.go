@@ -355,10 +355,21 @@ func TestLeasesOfNobodyAreReleasedAfterTheRecovery(t *testing.T) {
 	s := r.agent()
 	s.Begin(t.Context())
 	r.lease("10.1.2.6", id("c")) // a pod of this boot, which the runtime does not list yet
+	r.stop(s, id("a"))
 	r.recovering.Store(false)
 	s.Run(t.Context())
-	if diff := cmp.Diff([]string{"10.1.2.2", "10.1.2.3", "10.1.2.6"}, r.leases()); diff != "" {
+	if diff := cmp.Diff([]string{"10.1.2.3", "10.1.2.6"}, r.leases()); diff != "" {
 		t.Errorf("leases after it (-want +got):\n%s", diff)
+	}
+}
+
+func TestNothingIsReleasedWhereNothingIsDeferred(t *testing.T) {
+	r := newRig(t, "10.1.2.0/24")
+	write(t, filepath.Join(r.runtime.dir, "10.1.2.4"), "")
+	r.recovering.Store(false)
+	r.agent().Run(t.Context())
+	if diff := cmp.Diff([]string{"10.1.2.2", "10.1.2.3", "10.1.2.4"}, r.leases()); diff != "" {
+		t.Errorf("leases (-want +got):\n%s", diff)
 	}
 }
 
