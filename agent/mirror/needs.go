@@ -1,10 +1,14 @@
 package mirror
 
 import (
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+
+	"rekindle.edge/agent/snapshot"
 )
 
 // tokenSource is a place in a pod that wants a token.
@@ -16,8 +20,23 @@ type tokenSource struct {
 // defaultTokenSeconds is what the API server writes into a projection that says nothing.
 const defaultTokenSeconds = 3600
 
+// Use is one place in a pod that refers to an object.
+type Use struct {
+	snapshot.Scope
+	// Place in the pod, such as volume "tls".
+	Place string
+	// Optional: the pod starts without it, once it is known not to exist.
+	Optional bool
+	// Waived: the pod starts also when nobody can say whether it exists.
+	Waived bool
+	// Keys of the secret or configmap that the pod does not start without.
+	Keys []string
+}
+
 // podNeeds is what one pod refers to, by its own text alone.
 type podNeeds struct {
+	// uses are the references, one by one; objects is what they come to.
+	uses []Use
 	// objects are secrets, configmaps, claims, resource claims and the service account.
 	objects objectSet
 	// tokens of projected volumes.
@@ -41,64 +60,87 @@ func needsOf(pod *corev1.Pod) podNeeds {
 	if over(pod) {
 		return needs
 	}
-	add := func(resource schema.GroupVersionResource, name string) {
-		needs.objects.add(resource, pod.Namespace, name)
+	use := Use{}
+	add := func(resource schema.GroupVersionResource, name string, optional bool, keys ...string) {
+		use.Scope = snapshot.Scope{Resource: resource, Namespace: pod.Namespace, Name: name}
+		use.Optional, use.Keys = optional, keys
+		needs.use(use)
 	}
-	add(accounts, pod.Spec.ServiceAccountName)
+	// Kubelet starts a container whose image is there without either.
+	use.Place, use.Waived = "serviceAccountName", true
+	add(accounts, pod.Spec.ServiceAccountName, true)
+	use.Place = "imagePullSecrets"
 	for _, secret := range pod.Spec.ImagePullSecrets {
-		add(secrets, secret.Name)
+		add(secrets, secret.Name, true)
 	}
-	container := func(envFrom []corev1.EnvFromSource, env []corev1.EnvVar) {
+	container := func(name string, gone bool, envFrom []corev1.EnvFromSource, env []corev1.EnvVar) {
+		use.Place, use.Waived = fmt.Sprintf("container %q", name), gone
 		for _, source := range envFrom {
-			if source.SecretRef != nil {
-				add(secrets, source.SecretRef.Name)
+			if ref := source.SecretRef; ref != nil {
+				add(secrets, ref.Name, ptr.Deref(ref.Optional, false))
 			}
-			if source.ConfigMapRef != nil {
-				add(configMaps, source.ConfigMapRef.Name)
+			if ref := source.ConfigMapRef; ref != nil {
+				add(configMaps, ref.Name, ptr.Deref(ref.Optional, false))
 			}
 		}
 		for _, variable := range env {
 			if from := variable.ValueFrom; from != nil && from.SecretKeyRef != nil {
-				add(secrets, from.SecretKeyRef.Name)
+				add(secrets, from.SecretKeyRef.Name, ptr.Deref(from.SecretKeyRef.Optional, false), from.SecretKeyRef.Key)
 			} else if from != nil && from.ConfigMapKeyRef != nil {
-				add(configMaps, from.ConfigMapKeyRef.Name)
+				add(configMaps, from.ConfigMapKeyRef.Name, ptr.Deref(from.ConfigMapKeyRef.Optional, false), from.ConfigMapKeyRef.Key)
 			}
 		}
 	}
 	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
-		container(c.EnvFrom, c.Env)
+		container(c.Name, false, c.EnvFrom, c.Env)
 	}
 	for _, c := range pod.Spec.EphemeralContainers {
-		container(c.EnvFrom, c.Env)
+		// They are not started again.
+		container(c.Name, true, c.EnvFrom, c.Env)
 	}
 	for i := range pod.Spec.Volumes {
 		needs.volume(pod, &pod.Spec.Volumes[i])
 	}
+	use.Place, use.Waived = "resourceClaims", false
 	for name := range claimsOf(pod) {
-		add(resourceClaims, name)
+		add(resourceClaims, name, false)
 	}
 	return needs
 }
 
+func (n *podNeeds) use(u Use) {
+	if u.Name != "" {
+		n.uses = append(n.uses, u)
+		n.objects[u.Scope] = true
+	}
+}
+
 func (n *podNeeds) volume(pod *corev1.Pod, volume *corev1.Volume) {
-	add := func(resource schema.GroupVersionResource, name string) { n.objects.add(resource, pod.Namespace, name) }
+	place := fmt.Sprintf("volume %q", volume.Name)
+	add := func(resource schema.GroupVersionResource, name string, optional *bool, items ...corev1.KeyToPath) {
+		u := Use{Scope: snapshot.Scope{Resource: resource, Namespace: pod.Namespace, Name: name}, Place: place, Optional: ptr.Deref(optional, false)}
+		for _, item := range items {
+			u.Keys = append(u.Keys, item.Key)
+		}
+		n.use(u)
+	}
 	local := func(reference *corev1.LocalObjectReference) {
 		if reference != nil {
-			add(secrets, reference.Name)
+			add(secrets, reference.Name, nil)
 		}
 	}
 	switch {
 	case volume.Secret != nil:
-		add(secrets, volume.Secret.SecretName)
+		add(secrets, volume.Secret.SecretName, volume.Secret.Optional, volume.Secret.Items...)
 	case volume.ConfigMap != nil:
-		add(configMaps, volume.ConfigMap.Name)
+		add(configMaps, volume.ConfigMap.Name, volume.ConfigMap.Optional, volume.ConfigMap.Items...)
 	case volume.Projected != nil:
 		for _, source := range volume.Projected.Sources {
 			switch {
 			case source.Secret != nil:
-				add(secrets, source.Secret.Name)
+				add(secrets, source.Secret.Name, source.Secret.Optional, source.Secret.Items...)
 			case source.ConfigMap != nil:
-				add(configMaps, source.ConfigMap.Name)
+				add(configMaps, source.ConfigMap.Name, source.ConfigMap.Optional, source.ConfigMap.Items...)
 			case source.ClusterTrustBundle != nil:
 				n.trustBundles = true
 			case source.ServiceAccountToken != nil:
@@ -110,14 +152,14 @@ func (n *podNeeds) volume(pod *corev1.Pod, volume *corev1.Volume) {
 			}
 		}
 	case volume.PersistentVolumeClaim != nil:
-		add(claims, volume.PersistentVolumeClaim.ClaimName)
+		add(claims, volume.PersistentVolumeClaim.ClaimName, nil)
 	case volume.Ephemeral != nil:
-		add(claims, pod.Name+"-"+volume.Name)
+		add(claims, pod.Name+"-"+volume.Name, nil)
 	case volume.CSI != nil:
 		local(volume.CSI.NodePublishSecretRef)
 		n.drivers = append(n.drivers, volume.CSI.Driver)
 	case volume.AzureFile != nil:
-		add(secrets, volume.AzureFile.SecretName)
+		add(secrets, volume.AzureFile.SecretName, nil)
 	case volume.CephFS != nil:
 		local(volume.CephFS.SecretRef)
 	case volume.Cinder != nil:
