@@ -30,6 +30,9 @@ func identity(settings config.Config) *localapi.IdentitySource {
 // localAddress is where kubelet finds the local API.
 var localAddress = net.JoinHostPort(localapi.Loopback, strconv.Itoa(localapi.Port))
 
+// answersWithin is how long requests wait for the store to be open: as long as kubelet does.
+const answersWithin = 2 * time.Second
+
 // listenRetry is the pause before sockets that cannot be opened are tried again.
 const listenRetry = 5 * time.Second
 
@@ -50,7 +53,9 @@ func localServer(log logr.Logger, settings config.Config) *localapi.Server {
 	if err != nil {
 		log.Error(err, "Certificates of the local API are not all in order")
 	}
-	return localapi.New(log, pki, identity(settings))
+	server := localapi.New(log, pki, identity(settings))
+	server.Expect(answersWithin)
+	return server
 }
 
 // wire serves the local API and keeps kubelet pointed at it until ctx ends. It calls ready

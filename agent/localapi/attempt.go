@@ -20,10 +20,29 @@ type Local interface {
 }
 
 // Answer has the local API ask l from now on before it passes a request on.
-func (s *Server) Answer(l Local) { s.local.Store(&l) }
+func (s *Server) Answer(l Local) {
+	s.local.Store(&l)
+	if s.expected != nil {
+		s.expected()
+	}
+}
+
+// Expect has requests wait for Answer, at most until the time from now is over. Without it
+// one that came a moment too early would be passed on, and on a node that is cut off wait
+// for seconds to be refused. It is called before Run.
+func (s *Server) Expect(within time.Duration) {
+	s.expecting, s.expected = context.WithTimeout(context.Background(), within)
+}
 
 func (s *Server) answered(w http.ResponseWriter, r *http.Request, info *request.RequestInfo, c caller) bool {
 	l := s.local.Load()
+	if l == nil && s.expecting != nil {
+		select {
+		case <-s.expecting.Done():
+		case <-r.Context().Done():
+		}
+		l = s.local.Load()
+	}
 	return l != nil && (*l).Serve(w, r, info, callerOf(r, c))
 }
 

@@ -130,7 +130,7 @@ type local struct {
 	ca  []byte
 }
 
-func startLocal(t *testing.T, source *IdentitySource) *local {
+func startLocal(t *testing.T, source *IdentitySource, options ...func(*Server)) *local {
 	t.Helper()
 	pki, err := LoadPKI([]string{t.TempDir()}, []string{"127.0.0.1"})
 	if err != nil {
@@ -141,6 +141,9 @@ func startLocal(t *testing.T, source *IdentitySource) *local {
 		t.Fatal(err)
 	}
 	server := New(testLog(t), pki, source)
+	for _, option := range options {
+		option(server)
+	}
 	done := make(chan error, 1)
 	ctx := t.Context() // ends before the test's cleanups
 	go func() { done <- server.Run(ctx, []net.Listener{listener}) }()

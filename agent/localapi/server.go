@@ -44,6 +44,9 @@ type Server struct {
 	proxy    *httputil.ReverseProxy
 	requests *request.RequestInfoFactory
 	local    atomic.Pointer[Local]
+	// expecting ends when requests wait for local no more; expected ends it. Unset: they do not.
+	expecting context.Context
+	expected  context.CancelFunc
 }
 
 // New makes a local API that serves with the PKI and passes requests on as the identity
