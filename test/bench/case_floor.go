@@ -14,7 +14,7 @@ import (
 // same pods all at once, without kubelet, as soon as containerd answers.
 var floor = benchCase{
 	name:         "floor",
-	prepare:      func(ctx context.Context, r *rig) error { return r.node.DisableUnit(ctx, "kubelet.service") },
+	prepare:      func(ctx context.Context, s *site) error { return s.node.DisableUnit(ctx, "kubelet.service") },
 	start:        startPods,
 	readyByProbe: true,
 	limit:        time.Minute,
@@ -24,8 +24,8 @@ var floor = benchCase{
 // runtimePoll is how often containerd is asked whether it is there.
 const runtimePoll = 5 * time.Millisecond
 
-func startPods(ctx context.Context, r *rig) (time.Time, error) {
-	conn, err := r.node.CRI()
+func startPods(ctx context.Context, s *site) (time.Time, error) {
+	conn, err := s.node.CRI()
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -51,11 +51,11 @@ func startPods(ctx context.Context, r *rig) (time.Time, error) {
 		return zero, err
 	}
 	failures := make(chan error)
-	for _, pod := range r.pods {
+	for _, pod := range s.pods {
 		go func() { failures <- startPod(ctx, client, pod, attempts[string(pod.UID)]) }()
 	}
 	var errs []error
-	for range r.pods {
+	for range s.pods {
 		errs = append(errs, <-failures)
 	}
 	return zero, errors.Join(errs...)

@@ -1,14 +1,10 @@
 package main
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // nativeOnline is a plain node with the API server in reach.
 var nativeOnline = benchCase{
-	name:    "native-online",
-	prepare: func(ctx context.Context, r *rig) error { return r.node.RestoreWAN(ctx) },
-	limit:   2 * time.Minute,
-	ready:   all,
+	name:  "native-online",
+	limit: 2 * time.Minute,
+	ready: all,
 }

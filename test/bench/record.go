@@ -8,24 +8,25 @@ type record struct {
 	Run   int    `json:"run"`
 	Pods  int    `json:"pods"`
 	Ready int    `json:"ready"`
-	// FirstReady is the pod named firstPod, not whichever was first.
+	// FirstReady is the youngest pod, not whichever was first.
 	FirstReady *int64 `json:"kubelet_to_first_ready_ms"`
 	LastReady  *int64 `json:"kubelet_to_last_ready_ms"`
 	BootToLast *int64 `json:"boot_to_last_ready_ms"`
 	WAN        string `json:"wan"`
 	Kubelet    string `json:"kubelet"`
 	OK         bool   `json:"ok"`
-	// Extra has every other figure; last_serving_ms is in all of them.
-	Extra map[string]*int64 `json:"extra"`
+	// Extra has every other figure; last_serving_ms is in all those of a node that boots.
+	Extra map[string]*float64 `json:"extra"`
 
 	// serving counts the pods that the prober saw serve.
 	serving int
 }
 
 const (
-	lastServing    = "last_serving_ms"
-	bootToKubelet  = "boot_to_kubelet_ms"
-	staleSandboxes = "stale_sandboxes"
+	lastServing       = "last_serving_ms"
+	bootToKubelet     = "boot_to_kubelet_ms"
+	staleSandboxes    = "stale_sandboxes"
+	criticalLastReady = "critical_last_ready_ms"
 )
 
 // observed is what one run saw, wall clock.
@@ -37,8 +38,9 @@ type observed struct {
 	ready, serving map[string]time.Time
 }
 
-// fill computes the figures of a run over the pods that it expects, the named first one first.
-func (r *record) fill(pods []string, o observed) {
+// fill computes the figures of a run over the pods that it expects, the named first one
+// first, and the critical ones among the first.
+func (r *record) fill(pods []string, critical int, o observed) {
 	r.Pods = len(pods)
 	for _, pod := range pods {
 		if _, ok := o.ready[pod]; ok {
@@ -51,13 +53,27 @@ func (r *record) fill(pods []string, o observed) {
 	r.FirstReady = latest(pods[:1], o.ready, o.kubeletZero)
 	r.LastReady = latest(pods, o.ready, o.kubeletZero)
 	r.BootToLast = latest(pods, o.ready, o.bootZero)
-	r.setExtra(lastServing, latest(pods, o.serving, o.kubeletZero))
-	r.setExtra(bootToKubelet, since(o.kubeletZero, o.bootZero))
+	r.setExtraMS(lastServing, latest(pods, o.serving, o.kubeletZero))
+	r.setExtraMS(bootToKubelet, since(o.kubeletZero, o.bootZero))
+	if critical > 0 {
+		r.setExtraMS(criticalLastReady, latest(pods[:critical], o.ready, o.kubeletZero))
+	}
 }
 
-func (r *record) setExtra(name string, value *int64) {
+func (r *record) setExtra(name string, value float64) { r.putExtra(name, &value) }
+
+// setExtraMS takes a time that may not have been reached.
+func (r *record) setExtraMS(name string, ms *int64) {
+	if ms == nil {
+		r.putExtra(name, nil)
+		return
+	}
+	r.setExtra(name, float64(*ms))
+}
+
+func (r *record) putExtra(name string, value *float64) {
 	if r.Extra == nil {
-		r.Extra = map[string]*int64{}
+		r.Extra = map[string]*float64{}
 	}
 	r.Extra[name] = value
 }

@@ -4,44 +4,37 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
+	"os"
+	"os/exec"
+	"path/filepath"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"rekindle.edge/api/v1alpha1"
 	"rekindle.edge/test/cluster"
-	"rekindle.edge/test/edgenode"
+	"rekindle.edge/test/internal/lab"
 )
 
-const (
-	nodeName = "bench"
-	// firstPod is the pod whose time is kubelet_to_first_ready_ms. It is the youngest:
-	// nothing but an order that someone asked for brings it up first.
-	firstPod = "bench-first"
-	// savedDisk is the disk that every run starts from.
-	savedDisk     = "prepared"
-	settleTimeout = 3 * time.Minute
-	settlePoll    = time.Second
-)
-
-// A rig is the cluster and the node that all runs share.
+// A rig is the cluster that all runs share, with a node for each workload.
 type rig struct {
 	cluster *cluster.Cluster
-	node    *edgenode.Node
 	client  kubernetes.Interface
-	wan     edgenode.WANMode
-	// pods are the service pods, firstPod at 0.
-	pods []*corev1.Pod
-	// stale is how many sandboxes of an earlier boot each run finds.
-	stale int64
-	log   func(string, ...any)
+	// objects reads and writes the product's kinds.
+	objects client.Client
+	// product says that the cluster has the product's kinds and rights.
+	product bool
+	// sites by the name of their node.
+	sites map[string]*site
+	// solo is the agent without a node; unset when no case needs it.
+	solo *solo
+	log  func(string, ...any)
 }
 
-// newRig starts everything and saves the disk of a node that lost its power while its pods served.
+// newRig starts everything that the cases need and saves the disks that runs start from.
 func newRig(ctx context.Context, c config, log func(string, ...any)) (_ *rig, err error) {
-	r := &rig{wan: c.wan, log: log}
+	r := &rig{sites: map[string]*site{}, log: log}
 	if r.cluster, err = cluster.Start(ctx, cluster.Options{Nodes: true, Log: log}); err != nil {
 		return nil, err
 	}
@@ -53,109 +46,81 @@ func newRig(ctx context.Context, c config, log func(string, ...any)) (_ *rig, er
 	if r.client, err = kubernetes.NewForConfig(r.cluster.Admin()); err != nil {
 		return nil, err
 	}
-	if r.node, err = edgenode.New(ctx, r.cluster, nodeOptions(c, log)); err != nil {
+	if err := v1alpha1.AddToScheme(scheme.Scheme); err != nil {
 		return nil, err
 	}
-	if _, err := r.node.FirstBoot(ctx); err != nil {
+	if r.objects, err = client.New(r.cluster.Admin(), client.Options{Scheme: scheme.Scheme}); err != nil {
 		return nil, err
 	}
-	log("starting %d pods", c.pods)
-	if err := r.createPods(ctx, c.pods); err != nil {
+	if err := r.createPriorityClass(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.settle(ctx); err != nil {
-		return nil, err
+	if c.installed() {
+		if err := r.applyProduct(ctx); err != nil {
+			return nil, err
+		}
 	}
-	if r.stale, err = r.countSandboxes(ctx); err != nil {
-		return nil, err
+	for _, bench := range c.cases {
+		if bench.measure != nil {
+			if r.solo == nil {
+				if r.solo, err = newSolo(ctx, r, c); err != nil {
+					return nil, err
+				}
+			}
+			continue
+		}
+		load := bench.load()
+		if r.sites[load.node] != nil {
+			continue
+		}
+		s, err := newSite(ctx, r, c, load)
+		if err != nil {
+			return nil, fmt.Errorf("node %s: %w", load.node, err)
+		}
+		r.sites[load.node] = s
 	}
-	if _, err := r.node.Exec(ctx, "sync"); err != nil {
-		return nil, err
-	}
-	if err := r.node.PowerCut(ctx); err != nil {
-		return nil, err
-	}
-	return r, r.makeDisks(ctx, c.installed())
+	return r, nil
 }
 
-func (r *rig) close() error { return r.cluster.Stop() }
-
-// createPods makes the named first pod last, so that it is the youngest.
-func (r *rig) createPods(ctx context.Context, count int) error {
-	r.pods = make([]*corev1.Pod, count)
-	for i := count - 1; i >= 0; i-- {
-		name := firstPod
-		if i > 0 {
-			name = fmt.Sprintf("bench-%03d", i)
-		}
-		pod, err := r.client.CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, edgenode.WebPod(name, nodeName), metav1.CreateOptions{})
-		if err != nil {
-			return err
-		}
-		r.pods[i] = pod
+func (r *rig) close() error {
+	if r.solo != nil {
+		r.solo.stop()
 	}
+	return r.cluster.Stop()
+}
+
+// applyProduct gives the cluster the kinds and the nodes their rights. The manager does not
+// run: the bench writes what it would make of a policy.
+func (r *rig) applyProduct(ctx context.Context) error {
+	root, err := lab.ModuleRoot()
+	if err != nil {
+		return err
+	}
+	for _, dir := range []string{"config/crd/bases", "config/rbac/node.yaml"} {
+		cmd := exec.CommandContext(ctx, filepath.Join(r.cluster.Tools(), "kubectl"), "apply", "-f", filepath.Join(root, dir))
+		cmd.Env = append(os.Environ(), "KUBECONFIG="+r.cluster.AdminKubeconfig())
+		if output, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("kubectl apply -f %s: %w: %s", dir, err, output)
+		}
+	}
+	r.product = true
 	return nil
 }
 
-// settle waits until the API server has every pod Ready again, so that no run
-// inherits the outage of the one before it.
-func (r *rig) settle(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
-	defer cancel()
-	for {
-		ready, err := r.apiReady(ctx)
-		if err == nil && ready == len(r.pods) {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%d of %d pods are Ready: %w", ready, len(r.pods), errors.Join(err, ctx.Err()))
-		case <-time.After(settlePoll):
-		}
+// load is the workload of the case.
+func (c benchCase) load() workload {
+	if c.workload != nil {
+		return *c.workload
 	}
+	return plainPods
 }
 
-// apiReady counts the pods that the API server holds Ready, on a node that it holds Ready.
-func (r *rig) apiReady(ctx context.Context) (int, error) {
-	node, err := r.client.CoreV1().Nodes().Get(ctx, nodeName, metav1.GetOptions{})
-	if err != nil {
-		return 0, err
-	}
-	for _, condition := range node.Status.Conditions {
-		if condition.Type == corev1.NodeReady && condition.Status != corev1.ConditionTrue {
-			return 0, errors.New(condition.Message)
+// installed says whether a case needs the agent.
+func (c config) installed() bool {
+	for _, bench := range c.cases {
+		if bench.agent {
+			return true
 		}
 	}
-	pods, err := r.client.CoreV1().Pods(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return 0, err
-	}
-	ready := 0
-	for _, pod := range pods.Items {
-		for _, condition := range pod.Status.Conditions {
-			if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
-				ready++
-			}
-		}
-	}
-	return ready, nil
-}
-
-func (r *rig) countSandboxes(ctx context.Context) (int64, error) {
-	conn, err := r.node.CRI()
-	if err != nil {
-		return 0, err
-	}
-	defer conn.Close()
-	list, err := runtimeapi.NewRuntimeServiceClient(conn).ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
-	return int64(len(list.GetItems())), err
-}
-
-// podNames are the pods as the logs and the prober name them, firstPod at 0.
-func (r *rig) podNames() []string {
-	names := make([]string, len(r.pods))
-	for i, pod := range r.pods {
-		names[i] = pod.Namespace + "/" + pod.Name
-	}
-	return names
+	return false
 }

@@ -1,14 +1,17 @@
 package main
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
-// A summary of times in which null, a time that never came, is later than any other.
+// A summary of figures in which null, a time that never came, is later than any other.
 type summary struct {
-	least, median, most *int64
+	least, median, most *float64
 }
 
-// summarize takes the nearest rank as the median, so that it is a time that was measured.
-func summarize(values []*int64) summary {
+// summarize takes the nearest rank as the median, so that it is a figure that was measured.
+func summarize(values []*float64) summary {
 	if len(values) == 0 {
 		return summary{}
 	}
@@ -17,7 +20,7 @@ func summarize(values []*int64) summary {
 	return summary{least: sorted[0], median: sorted[(len(sorted)-1)/2], most: sorted[len(sorted)-1]}
 }
 
-func later(a, b *int64) int {
+func later(a, b *float64) int {
 	switch {
 	case a == nil && b == nil:
 		return 0
@@ -26,5 +29,5 @@ func later(a, b *int64) int {
 	case b == nil:
 		return -1
 	}
-	return int(*a - *b)
+	return cmp.Compare(*a, *b)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func ms(values ...int64) []*int64 {
-	var pointers []*int64
+func ms(values ...float64) []*float64 {
+	var pointers []*float64
 	for _, v := range values {
 		if v < 0 {
 			pointers = append(pointers, nil)
@@ -22,8 +22,8 @@ func ms(values ...int64) []*int64 {
 func TestSummarize(t *testing.T) {
 	const never = -1
 	for name, tc := range map[string]struct {
-		values []*int64
-		want   []*int64 // least, median, most
+		values []*float64
+		want   []*float64 // least, median, most
 	}{
 		"an odd number has a middle":                  {ms(30, 10, 20), ms(10, 20, 30)},
 		"an even number takes the lower of the two":   {ms(40, 10, 30, 20), ms(10, 20, 40)},
@@ -34,7 +34,7 @@ func TestSummarize(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := summarize(tc.values)
-			if diff := cmp.Diff(tc.want, []*int64{s.least, s.median, s.most}); diff != "" {
+			if diff := cmp.Diff(tc.want, []*float64{s.least, s.median, s.most}); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -42,17 +42,17 @@ func TestSummarize(t *testing.T) {
 }
 
 func TestTableHasALineForEachCaseThatRan(t *testing.T) {
-	fast, slow := int64(2000), int64(12345)
+	fast, slow, served := int64(2000), int64(12345), 2000.0
 	got := table([]record{
-		{Case: "floor", Pods: 10, Ready: 10, FirstReady: &fast, LastReady: &fast, BootToLast: &fast, Extra: map[string]*int64{lastServing: &fast}},
-		{Case: "native-online", Pods: 10, Ready: 10, FirstReady: &fast, LastReady: &slow, BootToLast: &slow, Extra: map[string]*int64{lastServing: &fast}},
-		{Case: "native-online", Pods: 10, Ready: 9, FirstReady: &fast},
+		{Case: "floor", Pods: 10, Ready: 10, FirstReady: &fast, LastReady: &fast, BootToLast: &fast, WAN: "up", Extra: map[string]*float64{lastServing: &served}},
+		{Case: "native-online", Pods: 10, Ready: 10, FirstReady: &fast, LastReady: &slow, BootToLast: &slow, WAN: "up", Extra: map[string]*float64{lastServing: &served}},
+		{Case: "native-online", Pods: 10, Ready: 9, WAN: "up", FirstReady: &fast},
 	})
 	lines := strings.Split(strings.TrimSpace(got), "\n")
 	if len(lines) != 3 {
 		t.Fatalf("want a head and two lines:\n%s", got)
 	}
-	if want := "native-online 2 19/20 2.0 (2.0-2.0) 12.3 (12.3-never) 12.3 (12.3-never) 2.0 (2.0-never)"; strings.Join(strings.Fields(lines[1]), " ") != want {
+	if want := "native-online up 2 19/20 2.0 (2.0-2.0) 12.3 (12.3-never) 12.3 (12.3-never) 2.0 (2.0-never)"; strings.Join(strings.Fields(lines[1]), " ") != want {
 		t.Errorf("got  %q\nwant %q", strings.Join(strings.Fields(lines[1]), " "), want)
 	}
 }
@@ -67,7 +67,9 @@ func TestParse(t *testing.T) {
 		"a case that does not exist":    {[]string{"-cases", "floor,warp"}, `no case "warp"; there are native-online, native-offline, floor`},
 		"no runs":                       {[]string{"-runs", "0"}, "-runs 0"},
 		"more pods than a node may run": {[]string{"-pods", "111"}, "-pods 111"},
-		"a WAN mode that is none":       {[]string{"-wan", "up"}, `-wan "up"`},
+		"a WAN mode that is none":       {[]string{"-wan", "linkdown,up"}, `-wan "up"`},
+		"all WAN modes":                 {[]string{"-wan", "blackhole,refused,linkdown,noroute"}, ""},
+		"fewer cuts than there must be": {[]string{"-cuts", "1"}, "-cuts 1"},
 		"a kubelet that is none":        {[]string{"-kubelet", "v1"}, `-kubelet "v1"`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,16 +4,14 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net"
 	"net/http"
-	"os"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"rekindle.edge/test/internal/lab"
 )
 
 const (
@@ -82,7 +80,7 @@ func (p *Prober) ask(ctx context.Context, sandbox Sandbox) {
 	}
 	client := &http.Client{Timeout: probeTimeout, Transport: &http.Transport{
 		DisableKeepAlives: true,
-		DialContext:       dialIn(p.netns),
+		DialContext:       lab.DialInside(p.netns),
 	}}
 	url := fmt.Sprintf("http://%s:%d%s", ip, WebPort, ReadyPath)
 	for every(ctx, probePeriod) {
@@ -127,34 +125,5 @@ func every(ctx context.Context, period time.Duration) bool {
 		return false
 	case <-time.After(period):
 		return true
-	}
-}
-
-// dialIn dials with a socket of another network namespace. A socket stays in the
-// namespace it was made in, so only the dial itself happens over there.
-func dialIn(netns string) func(ctx context.Context, network, address string) (net.Conn, error) {
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		home, err := os.Open("/proc/thread-self/ns/net")
-		if err != nil {
-			return nil, err
-		}
-		defer home.Close()
-		there, err := os.Open(netns)
-		if err != nil {
-			return nil, err
-		}
-		defer there.Close()
-		runtime.LockOSThread()
-		if err := unix.Setns(int(there.Fd()), unix.CLONE_NEWNET); err != nil {
-			runtime.UnlockOSThread()
-			return nil, err
-		}
-		conn, dialErr := (&net.Dialer{}).DialContext(ctx, network, address)
-		if err := unix.Setns(int(home.Fd()), unix.CLONE_NEWNET); err != nil {
-			// The thread stays locked and ends with its goroutine: nobody else may get it.
-			return nil, err
-		}
-		runtime.UnlockOSThread()
-		return conn, dialErr
 	}
 }
