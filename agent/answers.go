@@ -10,23 +10,22 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/utils/clock"
 
 	"rekindle.edge/agent/config"
+	"rekindle.edge/agent/daemon"
 	"rekindle.edge/agent/localapi"
 	"rekindle.edge/agent/localapi/access"
 	"rekindle.edge/agent/localapi/answer"
-	"rekindle.edge/agent/localapi/collection"
+	"rekindle.edge/agent/localapi/hold"
 	"rekindle.edge/agent/localapi/overlay"
 	"rekindle.edge/agent/localapi/served"
 	"rekindle.edge/agent/localapi/uplink"
 	"rekindle.edge/agent/mirror"
 	"rekindle.edge/agent/snapshot"
 	"rekindle.edge/agent/wiring"
-	"rekindle.edge/api/v1alpha1"
 )
 
 // defaultFreshnessWait applies while no policy says otherwise.
@@ -34,7 +33,7 @@ const defaultFreshnessWait = time.Second
 
 // answers has the local API answer from the store, and what kubelet wrote handed over,
 // until ctx ends.
-func answers(ctx context.Context, settings config.Config, server *localapi.Server, store *snapshot.Store, m *mirror.Mirror, missed *answer.Missed, boot func() (string, error)) {
+func answers(ctx context.Context, settings config.Config, server *localapi.Server, store *snapshot.Store, m *mirror.Mirror, missed *answer.Missed, holding *hold.Holding, witness daemon.Witness, boot func() (string, error)) {
 	log := logr.FromContextOrDiscard(ctx)
 	objects := store.Objects()
 	bootID, err := boot()
@@ -82,21 +81,18 @@ func answers(ctx context.Context, settings config.Config, server *localapi.Serve
 		Image:  (&served.Images{Endpoint: settings.CRIEndpoint, Answers: registries.Answers}).Local,
 		Pods:   func() []types.UID { return uids(objects) },
 	}
-	handler.Edit = edits.For
+	handler.Edit, handler.Listed = edits.For, witness.Listed
 	handler.StatusWritten = func(info *request.RequestInfo, object []byte) {
-		if info.Resource == snapshot.Nodes.Resource {
+		switch {
+		case object == nil:
+		case info.Resource == snapshot.Nodes.Resource:
 			edits.NodeWritten(object)
+		case info.Resource == snapshot.Pods.Resource:
+			witness.PodWritten(object)
 		}
 	}
-	started := time.Now()
-	handler.Held = func(resource schema.GroupVersionResource, item *collection.Item) string {
-		inStep, ok := objects.InStep(snapshot.Pods)
-		synced := ok && !inStep.Before(started)
-		if resource.Resource != "volumeattachments" || synced || m.Offline().AttachedVolumes == v1alpha1.AttachedVolumesStart || !served.Exclusive(item.Raw, objects) {
-			return ""
-		}
-		return "volume attachment " + item.Name + " is held until the API server was heard in this boot: the volume may be attached elsewhere by now (offline.attachedVolumes: Hold)"
-	}
+	holding.Begin(objects, m.Offline)
+	handler.Held, handler.ListRefused = holding.Why, holding.ListRefused
 	stop := answer.New(handler, clock.RealClock{})
 	server.Answer(handler)
 	go way.Run(ctx, func() {
@@ -109,6 +105,9 @@ func answers(ctx context.Context, settings config.Config, server *localapi.Serve
 		written.Run(ctx, linked)
 	}()
 }
+
+// inStepFile is there once the mirror was in step in this boot.
+const inStepFile = "in-step"
 
 // startedFile is there once the agent has answered in this boot.
 const startedFile = "answered"

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -18,14 +19,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
+	"k8s.io/utils/clock"
 
 	"rekindle.edge/agent/config"
 	"rekindle.edge/agent/daemon"
 	"rekindle.edge/agent/host"
 	"rekindle.edge/agent/localapi/answer"
+	"rekindle.edge/agent/localapi/hold"
 	"rekindle.edge/agent/mirror"
 	"rekindle.edge/agent/snapshot"
 	"rekindle.edge/agent/snapshot/durable"
+	"rekindle.edge/agent/wiring"
 )
 
 // version is set by the build.
@@ -113,25 +117,28 @@ func run(args []string, stderr io.Writer) int {
 	files := host.Files{Root: "/"}
 	units := &host.Systemd{}
 	defer units.Close()
-	var opened func(*snapshot.Store, *mirror.Mirror)
+	var opened func(*snapshot.Store, *mirror.Mirror, daemon.Witness)
 	var serving func() metav1.Condition
 	missed := &answer.Missed{}
+	var holding *hold.Holding
 	if *wired {
 		state := &kubeletState{}
 		serving = state.condition
 		ready = after(2, ready)
 		server := localServer(log, settings)
+		holding = hold.New(clock.RealClock{}, filepath.Join(wiring.RunDir, inStepFile))
 		var running sync.WaitGroup
 		defer running.Wait()
 		running.Go(func() { wire(ctx, settings, server, units, ready, state.tell(log)) })
-		opened = func(store *snapshot.Store, m *mirror.Mirror) {
-			answers(ctx, settings, server, store, m, missed, files.BootID)
+		opened = func(store *snapshot.Store, m *mirror.Mirror, witness daemon.Witness) {
+			answers(ctx, settings, server, store, m, missed, holding, witness, files.BootID)
 		}
 	}
 	err := daemon.Daemon{
 		Config: settings, Version: version, ReportJitter: reportJitter, StoreOptions: storeOptions(settings),
 		Machine: daemon.Machine{Clock: host.SystemClock{}, Processes: files, Units: units, BootID: files.BootID},
 		Ready:   ready, Opened: opened, Serving: serving, Missed: missed.Most,
+		Holding: holding,
 	}.Run(ctx)
 	cancel()
 	if err != nil {

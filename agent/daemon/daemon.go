@@ -16,6 +16,7 @@ import (
 	"rekindle.edge/agent/boot"
 	"rekindle.edge/agent/config"
 	"rekindle.edge/agent/host"
+	"rekindle.edge/agent/localapi/hold"
 	"rekindle.edge/agent/mirror"
 	"rekindle.edge/agent/report"
 	"rekindle.edge/agent/snapshot"
@@ -71,8 +72,10 @@ type Daemon struct {
 	Serving func() metav1.Condition
 	// Missed is what was asked for in vain while cut off; unset: nothing is served.
 	Missed func() []v1alpha1.MissedResource
+	// Holding tells what is held back; nil: nothing is served, or held.
+	Holding *hold.Holding
 	// Opened is called once, when the store is open; unset: nobody waits for it.
-	Opened func(*snapshot.Store, *mirror.Mirror)
+	Opened func(*snapshot.Store, *mirror.Mirror, Witness)
 }
 
 // Run works until ctx ends. It returns an error only if it could not write how it ended.
@@ -104,10 +107,10 @@ func (d Daemon) Run(ctx context.Context) error {
 		return nil
 	}
 	m := mirror.New(store.Objects(), d.Machine.Clock.Wall, loop.signal)
-	loop.adopted, loop.serving = m.Adopt, d.Serving
+	loop.adopted, loop.serving, loop.holding = m.Adopt, d.Serving, d.Holding
 	m.Adopt(loop.spec)
 	if d.Opened != nil {
-		d.Opened(store, m)
+		d.Opened(store, m, Witness{loop})
 	}
 	ready()
 

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rekindle.edge/agent/boot"
+	"rekindle.edge/agent/localapi/hold"
 	"rekindle.edge/agent/report"
 	"rekindle.edge/agent/snapshot"
 	"rekindle.edge/agent/timeline"
@@ -56,6 +57,10 @@ type loop struct {
 	// serving gives the condition LocalAPIServing, unless it is unset; served is what it was.
 	serving func() metav1.Condition
 	served  metav1.Condition
+
+	// holding tells what is held back, unless it is nil; held is what it told last.
+	holding *hold.Holding
+	held    string
 
 	events chan timeline.Event
 	orders chan order
@@ -157,6 +162,7 @@ func (l *loop) run(ctx context.Context) {
 		case request := <-l.orders:
 			request.err <- request.do()
 		case <-ticker.C:
+			l.watchHolding()
 			l.attempt(errors.Join(l.settle(), l.flush(ctx)), true)
 			l.watchStore()
 			l.watchServing()

@@ -22,6 +22,9 @@ func (d Daemon) facts(l *loop, m *mirror.Mirror) func() report.Facts {
 		if d.Missed != nil {
 			facts.Missed = d.Missed()
 		}
+		if d.Holding != nil {
+			facts.Findings = append(facts.Findings[:len(facts.Findings):len(facts.Findings)], d.Holding.Findings()...)
+		}
 		r := m.Report()
 		facts.Fresh, facts.Findings = r.Fresh, slices.Concat(storeFindings(l.store), facts.Findings, r.Findings)
 		facts.Snapshot = &v1alpha1.SnapshotStatus{Objects: r.Objects}

@@ -7,8 +7,11 @@ import (
 	"rekindle.edge/api/v1alpha1"
 )
 
-// maxSlowest is the bound of Recovery.slowestPods.
-const maxSlowest = 5
+// Bounds of Recovery.slowestPods and Recovery.heldPods.
+const (
+	maxSlowest = 5
+	maxHeld    = 5
+)
 
 // answerGrace is how long after kubelet is up the API server may answer first and still
 // count as there when the node started: carrier, address and TLS take their time.
@@ -67,6 +70,9 @@ func (s State) record(down *time.Duration) v1alpha1.Recovery {
 			Pod: pod.Name, Milliseconds: milliseconds(pod.ReadyAt), Reason: pod.Reason,
 		})
 	}
+	for _, pod := range s.Held[:min(maxHeld, len(s.Held))] {
+		record.HeldPods = append(record.HeldPods, v1alpha1.HeldPod{Pod: pod.Name, Reason: pod.Reason})
+	}
 	return record
 }
 
@@ -101,10 +107,10 @@ func (s State) phases() v1alpha1.RecoveryPhases {
 	if int(s.readyCount()) < len(s.Expected) {
 		lastReady = nil
 	}
-	firstSandbox := s.Edges.FirstSandbox
+	nodeServed, podsServed, firstSandbox := s.Edges.NodeServed, s.Edges.PodsServed, s.Edges.FirstSandbox
 	if len(s.Expected) == 0 {
 		// The recovery was over when kubelet was up; what came later is no part of it.
-		firstSandbox = nil
+		nodeServed, podsServed, firstSandbox = nil, nil, nil
 	}
 	var phases v1alpha1.RecoveryPhases
 	steps := []struct {
@@ -114,6 +120,8 @@ func (s State) phases() v1alpha1.RecoveryPhases {
 		{s.Edges.Init, &phases.Kernel},
 		{s.Edges.Kubelet, &phases.Userspace},
 		{s.Edges.KubeletHealthy, &phases.KubeletStart},
+		{nodeServed, &phases.NodeList},
+		{podsServed, &phases.PodList},
 		{firstSandbox, &phases.FirstSandbox},
 		{firstReady, &phases.FirstReady},
 		{lastReady, &phases.LastReady},

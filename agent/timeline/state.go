@@ -9,7 +9,8 @@
 // ends as its restart policy allows. One that is over although it restarts always is
 // expected, also if it was over in the first list of the boot: an orderly shutdown of
 // kubelet leaves pods Failed that were Ready. A pod that is new in this boot is not
-// expected. With no pod expected the node is back when kubelet serves its health endpoint.
+// expected. One that is held back on purpose in this boot is counted apart, also when it comes
+// up later: how long that took says nothing of the node. With no pod expected the node is back when kubelet serves its health endpoint.
 //
 // A pod counts as Ready when its Ready condition is True and every container of its status
 // was seen running in this boot: the status that is served first still says Ready, of the
@@ -45,11 +46,21 @@ type Expected struct {
 	Reason string `json:"reason,omitempty"`
 }
 
+// Held is a pod that is held back on purpose.
+type Held struct {
+	Key string `json:"key"`
+	// Name is namespace/name.
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+}
+
 // Edges are the ends of the phases, as time since kernel start. Nil: not observed.
 type Edges struct {
 	Init           *time.Duration `json:"init,omitempty"`
 	Kubelet        *time.Duration `json:"kubelet,omitempty"`
 	KubeletHealthy *time.Duration `json:"kubeletHealthy,omitempty"`
+	NodeServed     *time.Duration `json:"nodeServed,omitempty"`
+	PodsServed     *time.Duration `json:"podsServed,omitempty"`
 	FirstSandbox   *time.Duration `json:"firstSandbox,omitempty"`
 }
 
@@ -65,6 +76,8 @@ type State struct {
 	Edges          Edges               `json:"edges"`
 	Expected       map[string]Expected `json:"expected,omitempty"`
 	NotReadyBefore int32               `json:"notReadyBefore,omitempty"`
+	// Held are pods that were held back in this boot, in the order in which they were.
+	Held []Held `json:"held,omitempty"`
 	// Listed says whether the API server has given the node's pods in this boot.
 	Listed bool `json:"listed,omitempty"`
 	// KubeletUp says whether kubelet has answered, also when nobody saw since when.

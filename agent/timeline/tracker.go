@@ -37,14 +37,14 @@ const settleTime = 5 * time.Second
 
 // NewTracker goes on with a record.
 func NewTracker(state State) *Tracker {
-	state.Expected = maps.Clone(state.Expected)
+	state.Expected, state.Held = maps.Clone(state.Expected), slices.Clone(state.Held)
 	return &Tracker{state: state, running: map[string]bool{}, claims: map[string]claim{}, alive: map[string]time.Duration{}}
 }
 
 // State is the record as it stands.
 func (t *Tracker) State() State {
 	state := t.state
-	state.Expected = maps.Clone(state.Expected)
+	state.Expected, state.Held = maps.Clone(state.Expected), slices.Clone(state.Held)
 	return state
 }
 
@@ -108,6 +108,16 @@ func (e KubeletHealthy) apply(t *Tracker) bool {
 	}
 	return true
 }
+
+// NodeServed is the moment when kubelet was first given its Node in this boot.
+type NodeServed struct{ At time.Duration }
+
+func (e NodeServed) apply(t *Tracker) bool { return first(&t.state.Edges.NodeServed, e.At) }
+
+// PodsServed is the moment when kubelet was first given the list of its pods in this boot.
+type PodsServed struct{ At time.Duration }
+
+func (e PodsServed) apply(t *Tracker) bool { return first(&t.state.Edges.PodsServed, e.At) }
 
 // SandboxReady is a pod sandbox of this boot that is ready.
 type SandboxReady struct {
@@ -243,6 +253,22 @@ type KubeletSaw struct{ PodSeen }
 type PodGone struct{ Key string }
 
 func (e PodGone) apply(t *Tracker) bool { return t.drop(e.Key) }
+
+// PodsHeld are the pods that are held back on purpose at a time.
+type PodsHeld struct{ Pods []Held }
+
+func (e PodsHeld) apply(t *Tracker) bool {
+	changed := false
+	for _, pod := range e.Pods {
+		if slices.ContainsFunc(t.state.Held, func(held Held) bool { return held.Name == pod.Name }) {
+			continue
+		}
+		t.drop(pod.Key)
+		t.state.Held = append(t.state.Held, pod)
+		changed = true
+	}
+	return changed
+}
 
 // readyTime is the arrival of a Ready status, or the time that the status itself gives if
 // that is earlier. A time from before kubelet's start is of the boot before.

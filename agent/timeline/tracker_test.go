@@ -211,6 +211,39 @@ func TestTracker(t *testing.T) {
 				r.Phases.KubeletStart, r.Phases.FirstSandbox = nil, ptr.To[int64](2000)
 			}),
 		},
+		"what the local API gives kubelet splits the time until the first sandbox": {
+			events: append(append(started(), NodeServed{At: 3200 * time.Millisecond}, PodsServed{At: 3450 * time.Millisecond},
+				NodeServed{At: 9 * second}, PodsServed{At: 9 * second}), recovered...),
+			want: with(func(r *v1alpha1.Recovery) {
+				r.Phases.NodeList, r.Phases.PodList, r.Phases.FirstSandbox = ptr.To[int64](200), ptr.To[int64](250), ptr.To[int64](550)
+			}),
+		},
+		"kubelet that is given its Node before it is healthy": {
+			events: append(append(started(), NodeServed{At: 2800 * time.Millisecond}, PodsServed{At: 3200 * time.Millisecond}), recovered...),
+			want: with(func(r *v1alpha1.Recovery) {
+				r.Phases.KubeletStart, r.Phases.NodeList = ptr.To[int64](800), ptr.To[int64](0)
+				r.Phases.PodList, r.Phases.FirstSandbox = ptr.To[int64](400), ptr.To[int64](800)
+			}),
+		},
+		"a pod that is held back is not waited for": {
+			events: append(append(started(), recovered[:4]...),
+				PodsHeld{Pods: []Held{{Key: "b", Name: "shop/b", Reason: "Held"}}}, PodsHeld{Pods: []Held{{Key: "b", Name: "shop/b", Reason: "Held"}}}, PodsHeld{}),
+			want: with(func(r *v1alpha1.Recovery) {
+				r.TotalMilliseconds, r.ExpectedPods, r.ReadyPods = ptr.To[int64](5000), 1, 1
+				r.Phases.LastReady = ptr.To[int64](0)
+				r.SlowestPods = r.SlowestPods[1:]
+				r.HeldPods = []v1alpha1.HeldPod{{Pod: "shop/b", Reason: "Held"}}
+			}),
+		},
+		"one that comes up once it is released stays apart": {
+			events: append(append(started(), PodsHeld{Pods: []Held{{Key: "b", Name: "shop/b", Reason: "Held"}}}), recovered...),
+			want: with(func(r *v1alpha1.Recovery) {
+				r.TotalMilliseconds, r.ExpectedPods, r.ReadyPods = ptr.To[int64](5000), 1, 1
+				r.Phases.LastReady = ptr.To[int64](0)
+				r.SlowestPods = r.SlowestPods[1:]
+				r.HeldPods = []v1alpha1.HeldPod{{Pod: "shop/b", Reason: "Held"}}
+			}),
+		},
 		"a link that comes long after kubelet was not there at the start": {
 			events: append([]Event{InitStarted{At: 100 * time.Millisecond}, KubeletStarted{At: 500 * time.Millisecond}, KubeletHealthy{At: second},
 				Answered{At: 8 * second, Online: true}, TargetSet{Seconds: 6}}, recovered...),

@@ -117,6 +117,21 @@ const (
 	ReasonTokensOmitted = "TokensOmitted"
 )
 
+// Reasons of findings about what is held back after a restart; the first is one of heldPods
+// too. They stay for ten minutes when it is over, since nobody sees them while the node is
+// cut off.
+const (
+	// ReasonAttachedVolumeNotSynced (BlocksPod): the pod has a volume that is attached to one
+	// node at a time, and waits until the API server is heard in this boot: it may be attached
+	// elsewhere by now. The link back is the cure, or offline.attachedVolumes: Start where no
+	// other node can use the volume.
+	ReasonAttachedVolumeNotSynced = "AttachedVolumeNotSynced"
+	// ReasonPodListNotServed (BlocksNode): the stored list of pods may lack some, so kubelet
+	// is given none until the API server answers; static pods run. The message names what does
+	// not fit, the agent's log what was wrong with the store.
+	ReasonPodListNotServed = "PodListNotServed"
+)
+
 // Reasons of findings about the node's store.
 const (
 	// ReasonStoreNotWritten: the store takes no changes, since the disk is full, read-only

@@ -79,9 +79,13 @@ type Handler struct {
 	// Edit is what is changed in the copies of a collection that kubelet is served, listed
 	// anew or otherwise; nil: nothing.
 	Edit func(resource schema.GroupVersionResource, list bool) func(*collection.Item) []byte
-	// Held says why an object is not given to anybody while the API server is out of reach;
-	// empty, or no function: it is.
+	// Listed is told when kubelet was given its own collection from the start; unset: nobody
+	// asks.
+	Listed func(schema.GroupVersionResource)
+	// Held says why an object is not given to anybody; empty, or no function: it is.
 	Held func(schema.GroupVersionResource, *collection.Item) string
+	// ListRefused is told when kubelet is refused its list of pods; unset: nobody asks.
+	ListRefused func()
 	// StatusWritten is told of every status that kubelet wrote, and the object with it; the
 	// object is nil if the write went to the API server.
 	StatusWritten func(info *request.RequestInfo, object []byte)

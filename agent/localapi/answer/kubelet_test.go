@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -36,6 +37,31 @@ func TestOnlyKubeletGetsWhatIsChangedForIt(t *testing.T) {
 			}
 		})
 	}
+	t.Run("when kubelet has its pods is told", func(t *testing.T) {
+		r := newRig(t, CutOff, held...).fill()
+		given := make(chan schema.GroupVersionResource, 9)
+		r.Listed = func(resource schema.GroupVersionResource) { given <- resource }
+		r.get(t, allPods, other)
+		r.get(t, "/api/v1/namespaces/default/pods/web-1", kubelet)
+		if len(given) != 0 {
+			t.Error("told of what is not kubelet's list")
+		}
+		r.get(t, allPods, kubelet)
+		next := r.follow(t, allPods+"&watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true", kubelet)
+		for range 4 {
+			next()
+		}
+		for _, how := range []string{"list", "watch"} {
+			select {
+			case resource := <-given:
+				if resource != snapshot.Pods {
+					t.Errorf("told of %s", resource)
+				}
+			case <-time.After(10 * time.Second):
+				t.Fatalf("not told of kubelet's %s", how)
+			}
+		}
+	})
 	t.Run("kubelet's watch", func(t *testing.T) {
 		r := newRig(t, CutOff, held...).fill()
 		lists := []bool{}

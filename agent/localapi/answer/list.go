@@ -37,6 +37,7 @@ func (q *query) list(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	respond(w, r, http.StatusOK, body.Bytes())
+	q.tell()
 	return nil
 }
 

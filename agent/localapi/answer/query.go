@@ -20,6 +20,14 @@ type query struct {
 	options    options
 	selection  selection
 	encoder    *encoder
+	// given is called when all objects have been given; unset: nobody asks.
+	given func()
+}
+
+func (q *query) tell() {
+	if q.given != nil {
+		q.given()
+	}
 }
 
 func resourceOf(info *request.RequestInfo) schema.GroupVersionResource {

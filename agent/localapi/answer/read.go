@@ -33,6 +33,7 @@ func (h *Handler) read(w http.ResponseWriter, r *http.Request, info *request.Req
 	if !h.holds(info, r, caller) {
 		return h.unheld(w, r, info, caller)
 	}
+	h.hold(r, info, caller)
 	linked := h.reach() != CutOff
 	live := info.Verb == "get" && r.URL.Query().Get("resourceVersion") == "" || getOnly[resource.GroupResource()]
 	// Columns of a kind that only the API server knows.
@@ -56,8 +57,13 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, info *request.R
 		return true
 	}
 	q.encoder.printer = h.printer(resource)
-	if h.Edit != nil && h.kubelets(r, info, caller) {
-		q.encoder.edit = h.Edit(resource, q.fromStart())
+	if h.kubelets(r, info, caller) {
+		if h.Edit != nil {
+			q.encoder.edit = h.Edit(resource, q.fromStart())
+		}
+		if h.Listed != nil && q.fromStart() {
+			q.given = func() { h.Listed(resource) }
+		}
 	}
 	switch info.Verb {
 	case "get":
@@ -85,6 +91,9 @@ func (h *Handler) unheld(w http.ResponseWriter, r *http.Request, info *request.R
 	}
 	resource := resourceOf(info)
 	if trusted, why := h.Objects.Trusted(); !trusted && resource == snapshot.Pods {
+		if h.ListRefused != nil && caller.Node {
+			h.ListRefused()
+		}
 		fail(w, r, apierrors.NewServiceUnavailable("rekindle-agent: the list of pods is held back until the API server can be asked: "+why))
 		return true
 	}

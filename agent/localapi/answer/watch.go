@@ -96,6 +96,7 @@ func (s *watcher) run(ctx context.Context, initial []*collection.Item, cursor *c
 			return
 		}
 	}
+	s.tell()
 	bookmarks := time.NewTicker(bookmarkEvery)
 	defer bookmarks.Stop()
 	for {

@@ -96,3 +96,8 @@ func see(pod *corev1.Pod, at time.Duration, wall *Wall) timeline.PodSeen {
 	}
 	return seen
 }
+
+// KubeletSaw makes the event of a pod's status that kubelet wrote at a time.
+func KubeletSaw(pod *corev1.Pod, at time.Duration, wall *Wall) timeline.KubeletSaw {
+	return timeline.KubeletSaw{PodSeen: see(pod, at, wall)}
+}

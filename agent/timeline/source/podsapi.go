@@ -12,7 +12,6 @@ import (
 	podsapi "k8s.io/kubelet/pkg/apis/pods/v1alpha1"
 
 	"rekindle.edge/agent/host"
-	"rekindle.edge/agent/timeline"
 )
 
 // podsRetry is the pause before kubelet is asked again: it refuses until it has its pods.
@@ -72,6 +71,6 @@ func (p PodsAPI) follow(ctx context.Context, client podsapi.PodsClient, emit Emi
 		if err := pod.Unmarshal(event.Pod); err != nil {
 			return err
 		}
-		emit(timeline.KubeletSaw{PodSeen: see(pod, at, p.Wall)})
+		emit(KubeletSaw(pod, at, p.Wall))
 	}
 }
