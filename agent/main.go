@@ -29,6 +29,7 @@ import (
 	"rekindle.edge/agent/mirror"
 	"rekindle.edge/agent/snapshot"
 	"rekindle.edge/agent/snapshot/durable"
+	"rekindle.edge/agent/warmup"
 	"rekindle.edge/agent/wiring"
 )
 
@@ -119,9 +120,11 @@ func run(args []string, stderr io.Writer) int {
 	defer units.Close()
 	var opened func(*snapshot.Store, *mirror.Mirror, daemon.Witness)
 	var serving func() metav1.Condition
+	var warm *warmup.Warmup
 	missed := &answer.Missed{}
 	var holding *hold.Holding
 	if *wired {
+		warm = warmup.New(warmup.Options{StateDir: settings.StateDir, RunDir: wiring.RunDir, Root: "/"})
 		state := &kubeletState{}
 		serving = state.condition
 		ready = after(2, ready)
@@ -138,6 +141,7 @@ func run(args []string, stderr io.Writer) int {
 		Config: settings, Version: version, ReportJitter: reportJitter, StoreOptions: storeOptions(settings),
 		Machine: daemon.Machine{Clock: host.SystemClock{}, Processes: files, Units: units, BootID: files.BootID},
 		Ready:   ready, Opened: opened, Serving: serving, Missed: missed.Most,
+		Warm:    warm,
 		Holding: holding,
 	}.Run(ctx)
 	cancel()

@@ -23,6 +23,7 @@ import (
 	"rekindle.edge/agent/timeline"
 	"rekindle.edge/agent/timeline/source"
 	"rekindle.edge/agent/upstream"
+	"rekindle.edge/agent/warmup"
 	"rekindle.edge/api/v1alpha1"
 )
 
@@ -76,6 +77,8 @@ type Daemon struct {
 	Holding *hold.Holding
 	// Opened is called once, when the store is open; unset: nobody waits for it.
 	Opened func(*snapshot.Store, *mirror.Mirror, Witness)
+	// Warm keeps node files and images; unset: the agent is not installed and keeps none.
+	Warm *warmup.Warmup
 }
 
 // Run works until ctx ends. It returns an error only if it could not write how it ended.
@@ -109,6 +112,13 @@ func (d Daemon) Run(ctx context.Context) error {
 	m := mirror.New(store.Objects(), d.Machine.Clock.Wall, loop.signal)
 	loop.adopted, loop.serving, loop.holding = m.Adopt, d.Serving, d.Holding
 	m.Adopt(loop.spec)
+	if d.Warm != nil {
+		loop.adopted = func(spec *snapshot.Spec) {
+			m.Adopt(spec)
+			d.Warm.Adopt(spec)
+		}
+		d.Warm.Begin(ctx, loop.spec, loop.signal)
+	}
 	if d.Opened != nil {
 		d.Opened(store, m, Witness{loop})
 	}
@@ -120,6 +130,9 @@ func (d Daemon) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	running.Go(func() { d.runUpstream(sources, loop, m) })
 	running.Go(func() { d.keepAlive(sources, store, bootID) })
+	if d.Warm != nil {
+		running.Go(func() { d.Warm.Run(sources) })
+	}
 	if loop.tracker != nil {
 		// Kubelet and the runtime are watched while there is something to time.
 		running.Go(func() { d.runNodeSources(sources, loop) })
