@@ -149,7 +149,7 @@ func bounded(record v1alpha1.Recovery, newest bool) v1alpha1.Recovery {
 	record.BootID = cut(record.BootID, maxBootID)
 	record.IncompleteReason = cut(record.IncompleteReason, maxReason)
 	if !newest {
-		record.SlowestPods, record.HeldPods = nil, nil
+		record.SlowestPods, record.HeldPods, record.Stages = nil, nil, nil
 		return record
 	}
 	for i := range record.SlowestPods {
@@ -159,6 +159,9 @@ func bounded(record v1alpha1.Recovery, newest bool) v1alpha1.Recovery {
 	for i := range record.HeldPods {
 		pod := &record.HeldPods[i]
 		pod.Pod, pod.Reason = cut(pod.Pod, maxPod), cut(pod.Reason, maxReason)
+	}
+	for i := range record.Stages {
+		record.Stages[i].WaitedFor = cut(record.Stages[i].WaitedFor, maxPod)
 	}
 	return record
 }

@@ -31,6 +31,11 @@ func record(id string) v1alpha1.Recovery {
 		r.SlowestPods = append(r.SlowestPods, v1alpha1.PodRecovery{Pod: pod, Milliseconds: ptr.To[int64](123_456), Reason: "CrashLoopBackOff"})
 		r.HeldPods = append(r.HeldPods, v1alpha1.HeldPod{Pod: pod, Reason: "AttachedVolumeNotSynced"})
 	}
+	for i := range 16 {
+		r.Stages = append(r.Stages, v1alpha1.StageRecovery{
+			Name: fmt.Sprintf("critical-control-loops-%d", i), OpenedMilliseconds: 123_456, Result: v1alpha1.StageTimedOut, WaitedFor: r.SlowestPods[0].Pod,
+		})
+	}
 	return r
 }
 
@@ -48,11 +53,11 @@ func TestProject(t *testing.T) {
 	status := Project(facts, v1alpha1.NodeRecoveryStatus{}, noon)
 
 	t.Run("five records are kept, the newest with its pods", func(t *testing.T) {
-		if len(status.Recoveries) != 5 || len(status.Recoveries[0].SlowestPods) != 5 || len(status.Recoveries[0].HeldPods) != 5 {
+		if len(status.Recoveries) != 5 || len(status.Recoveries[0].SlowestPods) != 5 || len(status.Recoveries[0].HeldPods) != 5 || len(status.Recoveries[0].Stages) != 16 {
 			t.Errorf("got %+v", status.Recoveries)
 		}
 		for _, r := range status.Recoveries[1:] {
-			if r.SlowestPods != nil || r.HeldPods != nil {
+			if r.SlowestPods != nil || r.HeldPods != nil || r.Stages != nil {
 				t.Errorf("record %s carries pods", r.BootID)
 			}
 		}
@@ -128,6 +133,10 @@ func TestSize(t *testing.T) {
 	for i := range typical.Recoveries {
 		r := &typical.Recoveries[i]
 		r.Result, r.IncompleteReason, r.TargetMet, r.HeldPods = v1alpha1.RecoveryComplete, "", v1alpha1.TruthTrue, nil
+		r.Stages = r.Stages[:min(2, len(r.Stages))]
+		for j := range r.Stages {
+			r.Stages[j].Result, r.Stages[j].WaitedFor = v1alpha1.StageReady, ""
+		}
 		for j := range r.SlowestPods {
 			r.SlowestPods[j].Reason = ""
 		}

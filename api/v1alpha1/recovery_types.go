@@ -83,6 +83,15 @@ type Recovery struct {
 	// +listMapKey=pod
 	// +kubebuilder:validation:MaxItems=5
 	HeldPods []HeldPod `json:"heldPods,omitempty"`
+
+	// stages are the groups of the start-up order that were opened, in their order: Critical
+	// (static pods and critical ones that no stage selects), the policy's stages, and Rest.
+	// Without stages there is Rest alone.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	Stages []StageRecovery `json:"stages,omitempty"`
 }
 
 // RecoveryPhases are the parts of a recovery, in their order, in milliseconds. Each
@@ -148,6 +157,38 @@ type HeldPod struct {
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason"`
 }
+
+// StageRecovery is one stage's part of a recovery.
+type StageRecovery struct {
+	// name of the stage.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+	// openedMilliseconds is when its pods might start, from kernel start.
+	// +optional
+	OpenedMilliseconds int64 `json:"openedMilliseconds"`
+	// result is how the stage stood when the next one was opened. Unset: it is the last one.
+	// +optional
+	Result StageResult `json:"result,omitempty"`
+	// waitedFor is a pod that was not where the stage waited for it to be, the most
+	// important one, as namespace/name. Unset: all were.
+	// +optional
+	// +kubebuilder:validation:MaxLength=317
+	WaitedFor string `json:"waitedFor,omitempty"`
+}
+
+// StageResult says why a stage was not waited for any longer.
+// +kubebuilder:validation:Enum=Ready;TimedOut;Early
+type StageResult string
+
+const (
+	// StageReady had every pod where it was waited for, or they will never be.
+	StageReady StageResult = "Ready"
+	// StageTimedOut had not when its time was up.
+	StageTimedOut StageResult = "TimedOut"
+	// StageEarly made no progress, and a later stage had a pod that it might need.
+	StageEarly StageResult = "Early"
+)
 
 // PreviousEnd says how a boot ended.
 // +kubebuilder:validation:Enum=Clean;PowerLoss;Unknown
