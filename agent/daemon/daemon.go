@@ -77,6 +77,9 @@ type Daemon struct {
 	Holding *hold.Holding
 	// Opened is called once, when the store is open; unset: nobody waits for it.
 	Opened func(*snapshot.Store, *mirror.Mirror, Witness)
+	// ContainerStarted is told of every container that was started in this boot, while the
+	// boot is measured; unset: nobody asks.
+	ContainerStarted func(id string)
 	// Warm keeps node files and images; unset: the agent is not installed and keeps none.
 	Warm *warmup.Warmup
 }
@@ -253,7 +256,7 @@ func (d Daemon) runNodeSources(ctx context.Context, l *loop) {
 	running.Go(func() {
 		source.CRI{
 			Clock: d.Machine.Clock, Wall: l.wall, Endpoint: d.Config.CRIEndpoint, Unit: d.Config.ContainerdUnit,
-		}.Run(ctx, l.emit)
+		}.Run(ctx, d.emitStarts(l.emit))
 	})
 	running.Go(func() {
 		source.PodsAPI{
@@ -261,6 +264,19 @@ func (d Daemon) runNodeSources(ctx context.Context, l *loop) {
 		}.Run(ctx, l.emit)
 	})
 	running.Wait()
+}
+
+// emitStarts tells of containers before it emits their events.
+func (d Daemon) emitStarts(emit source.Emit) source.Emit {
+	if d.ContainerStarted == nil {
+		return emit
+	}
+	return func(event timeline.Event) {
+		if running, ok := event.(timeline.ContainerRunning); ok {
+			d.ContainerStarted(running.ID)
+		}
+		emit(event)
+	}
 }
 
 // runUpstream watches the node's pods, mirrors what they need and keeps the status.

@@ -9,10 +9,11 @@ import (
 	"rekindle.edge/agent/snapshot"
 	"rekindle.edge/agent/timeline"
 	"rekindle.edge/agent/timeline/source"
+	"rekindle.edge/api/v1alpha1"
 )
 
-// Witness tells the record what the local API sees of kubelet. Its methods never wait:
-// kubelet does.
+// Witness tells the record what the local API and the gate see of kubelet. What kubelet waits
+// for never waits here. Recovery and Spec are of the agent's start.
 type Witness struct{ loop *loop }
 
 // Listed is called when kubelet was given a collection from the start.
@@ -34,6 +35,20 @@ func (w Witness) PodWritten(raw []byte) {
 	if json.Unmarshal(raw, &pod) == nil {
 		w.loop.offer(source.KubeletSaw(&pod, w.loop.machine.Clock.Boot(), w.loop.wall))
 	}
+}
+
+// Recovery says whether this boot is measured, and gives a channel that is closed when its
+// recovery is over.
+func (w Witness) Recovery() (open bool, over <-chan struct{}) {
+	return w.loop.tracker != nil, w.loop.closed
+}
+
+// Spec is the node's as the boot begins; nil: there is none.
+func (w Witness) Spec() *snapshot.Spec { return w.loop.spec }
+
+// StagesOpened is told of the stages of this boot. It may wait.
+func (w Witness) StagesOpened(stages []v1alpha1.StageRecovery) {
+	w.loop.emit(timeline.StagesOpened{Stages: stages})
 }
 
 // offer hands an event to the loop if that has room for it.

@@ -64,6 +64,7 @@ func (s State) record(down *time.Duration) v1alpha1.Recovery {
 		TargetSeconds:       s.TargetSeconds,
 		ConnectivityAtStart: connectivity(s.onlineAtStart()),
 		ConnectivityAtEnd:   connectivity(s.Online),
+		Stages:              s.Stages,
 	}
 	for _, pod := range s.slowest(maxSlowest) {
 		record.SlowestPods = append(record.SlowestPods, v1alpha1.PodRecovery{

@@ -78,6 +78,8 @@ type State struct {
 	NotReadyBefore int32               `json:"notReadyBefore,omitempty"`
 	// Held are pods that were held back in this boot, in the order in which they were.
 	Held []Held `json:"held,omitempty"`
+	// Stages of the start-up order that were opened.
+	Stages []v1alpha1.StageRecovery `json:"stages,omitempty"`
 	// Listed says whether the API server has given the node's pods in this boot.
 	Listed bool `json:"listed,omitempty"`
 	// KubeletUp says whether kubelet has answered, also when nobody saw since when.

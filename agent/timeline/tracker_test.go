@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -386,6 +387,17 @@ func TestConnectivityAtStart(t *testing.T) {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestStagesAreInTheRecord(t *testing.T) {
+	tracker := NewTracker(Begin("boot", v1alpha1.PreviousEndUnknown, time.Time{}, 30, twoPods()))
+	stages := []v1alpha1.StageRecovery{{Name: "one", OpenedMilliseconds: 4000, Result: v1alpha1.StageTimedOut, WaitedFor: "shop/a"}}
+	if !tracker.Observe(StagesOpened{stages}) || tracker.Observe(StagesOpened{slices.Clone(stages)}) {
+		t.Error("the record changes with the stages, and only then")
+	}
+	if diff := cmp.Diff(stages, tracker.State().Close(nil).Stages); diff != "" {
+		t.Errorf("stages (-want +got):\n%s", diff)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/go-logr/logr"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -89,6 +90,9 @@ type Handler struct {
 	// StatusWritten is told of every status that kubelet wrote, and the object with it; the
 	// object is nil if the write went to the API server.
 	StatusWritten func(info *request.RequestInfo, object []byte)
+	// EventWritten is told of every event that kubelet makes, of the core group; unset: nobody
+	// asks.
+	EventWritten func(*corev1.Event)
 
 	collections *collection.Set
 	doubt       *doubt

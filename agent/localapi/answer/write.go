@@ -66,6 +66,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, info *request.Re
 		fail(w, r, apierrors.NewBadRequest("reading the body: "+err.Error()))
 		return true
 	}
+	h.noteEvent(info, body)
 	rewind := func() { r.Body = io.NopCloser(bytes.NewReader(body)) }
 	rewind()
 	if !h.first(info) && h.try(h.overhear(w, info), r) {
