@@ -24,9 +24,26 @@ type Watch struct {
 	up time.Time
 }
 
-// New makes a watch that asks probe, which returns nil when there is a way out.
+// New makes a watch that asks probe, which returns nil when there is a way out, and has it
+// look once: a request that comes before Run must not find that there is none.
 func New(probe func() error, clock clock.WithTicker) *Watch {
-	return &Watch{probe: probe, clock: clock}
+	w := &Watch{probe: probe, clock: clock}
+	w.look()
+	return w
+}
+
+// look says whether there is a way out, or was one.
+func (w *Watch) look() bool {
+	if _, ok := w.Since(); ok {
+		return true
+	}
+	if w.probe() != nil {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.up = w.clock.Now()
+	return true
 }
 
 // Since is when the way out was first seen, false while there is none.
@@ -41,10 +58,7 @@ func (w *Watch) Run(ctx context.Context, found func()) {
 	ticker := w.clock.NewTicker(lookEvery)
 	defer ticker.Stop()
 	for {
-		if w.probe() == nil {
-			w.mu.Lock()
-			w.up = w.clock.Now()
-			w.mu.Unlock()
+		if w.look() {
 			found()
 			return
 		}

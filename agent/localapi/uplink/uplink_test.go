@@ -52,6 +52,14 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+func TestWatchHasLookedBeforeItRuns(t *testing.T) {
+	now := time.Unix(1000, 0)
+	w := New(func() error { return nil }, testclock.NewFakeClock(now))
+	if at, ok := w.Since(); !ok || !at.Equal(now) {
+		t.Errorf("up since %s (%v), want %s", at, ok, now)
+	}
+}
+
 func TestWatchEndsWithoutAWayOut(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
