@@ -16,6 +16,9 @@ import (
 // a plan they pass.
 const planTime = 3 * time.Second
 
+// heldEvery is how often it is asked which pods are held back elsewhere.
+const heldEvery = time.Second
+
 // Options of a Holder.
 type Options struct {
 	Log logr.Logger
@@ -32,9 +35,9 @@ type Options struct {
 	NetworkReady func(context.Context) (bool, error)
 	// Manifests changes whenever the manifests of static pods do. Unset: nobody looks.
 	Manifests func() string
-	// Opened is told of the stages of this boot whenever there is another, or one has ended.
-	// Unset: nobody listens.
-	Opened func([]v1alpha1.StageRecovery)
+	// HeldBack are the UIDs of pods that are held back elsewhere: no stage waits for them.
+	// Unset: none.
+	HeldBack func() []string
 }
 
 // Holder holds RunPodSandbox calls until it is their turn. All its state is under one lock.
@@ -55,10 +58,13 @@ type Holder struct {
 	// stopping: the agent ends.
 	stopping bool
 	timer    *time.Timer
+	// askedHeld is when HeldBack was last asked.
+	askedHeld time.Duration
 	// networkGood is when pods were last seen to get a network.
 	networkGood time.Duration
-	// told counts the ends of stages that were logged; news is what Opened was not told yet,
+	// opened is Begin's. told counts the ends of stages that were logged; news is what it was not told yet,
 	// telling that somebody is at it.
+	opened  func([]v1alpha1.StageRecovery)
 	told    int
 	news    []v1alpha1.StageRecovery
 	telling bool
@@ -81,8 +87,9 @@ func New(options Options) *Holder {
 }
 
 // Begin gives the plan: the order of a node that comes back. An order that cannot be read
-// holds nothing.
-func (h *Holder) Begin(ordering v1alpha1.StartupOrdering) {
+// holds nothing. Opened, unless it is nil, is told of the stages of this boot whenever there
+// is another, or one has ended; it may wait.
+func (h *Holder) Begin(ordering v1alpha1.StartupOrdering, opened func([]v1alpha1.StageRecovery)) {
 	groups, total, err := groupsOf(ordering, h.Cores)
 	if err != nil {
 		h.Log.Error(err, "Start-up order cannot be used, pods start as kubelet asks; correct the policy")
@@ -98,7 +105,7 @@ func (h *Holder) Begin(ordering v1alpha1.StartupOrdering) {
 			h.Log.Error(err, "Order of this boot's start begins anew")
 		}
 		h.planner = newPlanner(groups, total, kept, h.running, now)
-		h.told = len(h.planner.state.Opened)
+		h.opened, h.told = opened, len(h.planner.state.Opened)
 	})
 }
 
@@ -188,6 +195,10 @@ func (h *Holder) step() {
 		return
 	}
 	now := h.Boot()
+	if h.HeldBack != nil && now >= h.askedHeld+heldEvery {
+		h.askedHeld = now
+		p.heldBack = h.HeldBack()
+	}
 	d := p.step(now)
 	for c, err := range d.refuse {
 		c.end(err)
@@ -206,6 +217,9 @@ func (h *Holder) step() {
 	if h.timer != nil {
 		h.timer.Stop()
 		h.timer = nil
+	}
+	if d.wake != 0 && h.HeldBack != nil {
+		d.wake = min(d.wake, now+heldEvery)
 	}
 	if d.wake != 0 {
 		h.timer = time.AfterFunc(max(d.wake-now, time.Millisecond), func() { h.do(func(time.Duration) {}) })
@@ -229,7 +243,7 @@ func (h *Holder) tell() {
 		}
 		h.Log.Info("Stage is open", "stage", s.Opened[h.told].Name)
 	}
-	if h.Opened == nil {
+	if h.opened == nil {
 		return
 	}
 	h.news = s.record()
@@ -246,7 +260,7 @@ func (h *Holder) tell() {
 			if news == nil {
 				return
 			}
-			h.Opened(news)
+			h.opened(news)
 		}
 	}()
 }

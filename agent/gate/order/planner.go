@@ -71,6 +71,8 @@ type planner struct {
 	calls map[*call]bool
 	// made are the pods whose sandbox was made.
 	made map[name]bool
+	// heldBack are the UIDs of pods that are held back elsewhere.
+	heldBack []string
 	// wellSince is when a pod got to where it is waited for; reached are those for whom
 	// that has settled.
 	wellSince map[name]time.Duration
@@ -335,7 +337,7 @@ func (p *planner) notReached(group int, now time.Duration) []*pod {
 
 // hasReached says whether a pod is where its group asks it to be, or will never get there.
 func (p *planner) hasReached(pod *pod, g group, now time.Duration) bool {
-	if pod.never() || p.reached[pod.name] {
+	if pod.never() || p.reached[pod.name] || slices.Contains(p.heldBack, pod.uid) {
 		return true
 	}
 	if g.name == groupCritical && slices.Contains(p.state.Unwell, pod.String()) {
