@@ -67,11 +67,12 @@ CASES  ?= native-online,native-offline,floor
 RUNS   ?= 5
 PODS   ?= 10
 WAN    ?= blackhole
+CUTS   ?= 2
 KUBELET ?= newest
 OUT    ?= bench.jsonl
 .PHONY: bench
 bench: root packages $(TOOLS_E2E) $(if $(filter oldest,$(KUBELET)),$(TOOLS_FULL)) build-host ## Recovery times of CASES, RUNS times each, alternating (root)
-	@go run ./test/bench -cases '$(CASES)' -runs '$(RUNS)' -pods '$(PODS)' -wan '$(WAN)' -kubelet '$(KUBELET)' -out '$(OUT)'
+	@go run ./test/bench -cases '$(CASES)' -runs '$(RUNS)' -pods '$(PODS)' -wan '$(WAN)' -cuts '$(CUTS)' -kubelet '$(KUBELET)' -out '$(OUT)'
 
 ##@ Develop
 

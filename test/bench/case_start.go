@@ -13,6 +13,8 @@ const (
 	refusedBefore = "refused_before"
 	// startLimit bounds one start.
 	startLimit = 15 * time.Second
+	// carrierTime is more than the kernel takes to tell that a link is up, or down.
+	carrierTime = 1500 * time.Millisecond
 )
 
 // agentStart is the agent of a full node that starts cut off: from the start of its process
@@ -31,6 +33,8 @@ func measureStart(ctx context.Context, s *solo, result *record) error {
 	if err := s.setWAN(ctx, result.WAN); err != nil {
 		return err
 	}
+	// A link that comes up meanwhile would be another case.
+	time.Sleep(carrierTime)
 	config, err := s.kubelet(true)
 	if err != nil {
 		return err
