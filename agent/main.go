@@ -132,7 +132,8 @@ func run(args []string, stderr io.Writer) int {
 		holding = hold.New(clock.RealClock{}, filepath.Join(wiring.RunDir, inStepFile))
 		var running sync.WaitGroup
 		defer running.Wait()
-		running.Go(func() { wire(ctx, settings, server, units, ready, state.tell(log)) })
+		cri := newGate(log, settings)
+		running.Go(func() { wire(ctx, settings, server, cri, units, ready, state.tell(log)) })
 		opened = func(store *snapshot.Store, m *mirror.Mirror, witness daemon.Witness) {
 			answers(ctx, settings, server, store, m, missed, holding, witness, files.BootID)
 		}

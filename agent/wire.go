@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"rekindle.edge/agent/config"
+	"rekindle.edge/agent/gate"
 	"rekindle.edge/agent/localapi"
 	"rekindle.edge/agent/wiring"
 )
@@ -46,6 +48,11 @@ func after(n int32, f func()) func() {
 	}
 }
 
+// newGate makes the CRI endpoint.
+func newGate(log logr.Logger, settings config.Config) *gate.Gate {
+	return gate.New(gate.Options{Log: log, Socket: wiring.Hook{Dir: wiring.RunDir}.CRISocket(), Endpoint: settings.CRIEndpoint})
+}
+
 // localServer makes the local API.
 func localServer(log logr.Logger, settings config.Config) *localapi.Server {
 	pkiDirs := []string{filepath.Join(wiring.RunDir, localapi.PKIDir), filepath.Join(settings.StateDir, localapi.PKIDir)}
@@ -58,11 +65,11 @@ func localServer(log logr.Logger, settings config.Config) *localapi.Server {
 	return server
 }
 
-// wire serves the local API and keeps kubelet pointed at it until ctx ends. It calls ready
-// once, when kubelet may start: wired, or on its own if the local API cannot serve. While
+// wire serves the local API and the gate, and keeps kubelet pointed at them until ctx ends.
+// It calls ready once, when kubelet may start: wired, or on its own if they cannot serve. While
 // kubelet is still wired by an agent before this one, it is not ready until it serves:
 // systemd then takes kubelet away. Tell hears whether kubelet is wired.
-func wire(ctx context.Context, settings config.Config, server *localapi.Server, units wiring.Units, ready func(), tell func(error)) {
+func wire(ctx context.Context, settings config.Config, server *localapi.Server, cri *gate.Gate, units wiring.Units, ready func(), tell func(error)) {
 	log := logr.FromContextOrDiscard(ctx)
 	ready = sync.OnceFunc(ready)
 	hook := wiring.Hook{Dir: wiring.RunDir, Server: "https://" + localAddress, CA: server.CA(), Kubeconfigs: settings.Kubeconfigs()}
@@ -78,10 +85,16 @@ func wire(ctx context.Context, settings config.Config, server *localapi.Server, 
 			if !hook.IsSet() {
 				return nil // nobody depends on it
 			}
-			return server.Check(ctx, localAddress)
+			return both(
+				func() error { return server.Check(ctx, localAddress) },
+				func() error { return cri.Check(ctx) },
+			)
 		})
 	})
-	listeners := listen(ctx, settings.LinkLocalAddress, failed)
+	listeners, criListener := listen(ctx, settings.LinkLocalAddress, cri.Socket, failed)
+	if criListener == nil {
+		return
+	}
 	serving, cancel := context.WithCancel(ctx)
 	defer cancel()
 	running.Go(func() {
@@ -90,8 +103,18 @@ func wire(ctx context.Context, settings config.Config, server *localapi.Server, 
 			log.Error(err, "Local API has failed")
 		}
 	})
-	if err := server.Check(serving, localAddress); err != nil {
-		log.Error(err, "Local API does not answer, kubelet stays as it is")
+	running.Go(func() {
+		defer cancel()
+		if err := cri.Serve(serving, criListener); err != nil {
+			log.Error(err, "Gate has failed")
+		}
+	})
+	err := both(
+		func() error { return server.Check(serving, localAddress) },
+		func() error { return cri.Answers(serving) },
+	)
+	if err != nil {
+		log.Error(err, "Local API or gate does not answer, kubelet stays as it is")
 		failed()
 		<-ctx.Done()
 		return
@@ -99,6 +122,7 @@ func wire(ctx context.Context, settings config.Config, server *localapi.Server, 
 	keeper := &wiring.Keeper{
 		Hook:    hook,
 		Kubelet: wiring.Service{Unit: settings.KubeletUnit, Units: units},
+		Runtime: settings.CRIEndpoint,
 		Clock:   clock.RealClock{},
 		Tell:    tell,
 	}
@@ -107,8 +131,16 @@ func wire(ctx context.Context, settings config.Config, server *localapi.Server, 
 	keeper.Run(serving)
 }
 
-// listen takes systemd's sockets, or opens its own, however often that takes.
-func listen(ctx context.Context, linkLocal string, failed func()) []net.Listener {
+// both checks at once: each has a bound of its own, and the watchdog waits for them.
+func both(a, b func() error) error {
+	other := make(chan error, 1)
+	go func() { other <- b() }()
+	return errors.Join(a(), <-other)
+}
+
+// listen takes systemd's sockets, or opens its own, however often that takes. The gate's is
+// nil when ctx has ended before.
+func listen(ctx context.Context, linkLocal, criSocket string, failed func()) (local []net.Listener, cri net.Listener) {
 	log := logr.FromContextOrDiscard(ctx)
 	address, err := netip.ParseAddr(linkLocal)
 	if err == nil {
@@ -121,23 +153,43 @@ func listen(ctx context.Context, linkLocal string, failed func()) []net.Listener
 	if err != nil {
 		log.Error(err, "Sockets of systemd cannot be used")
 	}
+	local, others := byNetwork(given)
 	for told := ""; ; {
-		listeners, err := localapi.Listen(ctx, given, linkLocal)
-		if err == nil {
-			return listeners
+		var localErr, criErr error
+		local, localErr = localapi.Listen(ctx, local, linkLocal) // those that could be opened stay open
+		if cri == nil {
+			cri, criErr = gate.Listen(ctx, others, criSocket)
 		}
-		given = listeners // those that could be opened stay open
+		err := errors.Join(localErr, criErr)
+		if err == nil {
+			return local, cri
+		}
 		if err.Error() != told {
 			told = err.Error()
-			log.Error(err, "Local API cannot listen, trying again")
+			log.Error(err, "Local API or gate cannot listen, trying again")
 		}
 		failed()
 		select {
 		case <-ctx.Done():
-			return given
+			return local, cri
 		case <-time.After(listenRetry):
 		}
 	}
+}
+
+// byNetwork tells the local API's sockets from the gate's. Systemd leaves nil where a
+// descriptor is no socket.
+func byNetwork(given []net.Listener) (tcp, unix []net.Listener) {
+	for _, listener := range given {
+		switch {
+		case listener == nil:
+		case listener.Addr().Network() == "unix":
+			unix = append(unix, listener)
+		default:
+			tcp = append(tcp, listener)
+		}
+	}
+	return tcp, unix
 }
 
 // watchdog tells systemd that the agent is alive for as long as it is well.
@@ -148,7 +200,7 @@ func watchdog(ctx context.Context, log logr.Logger, well func() error) {
 	}
 	for ctx.Err() == nil {
 		if err := well(); err != nil {
-			log.Error(err, "Local API does not answer itself")
+			log.Error(err, "Local API or gate does not answer itself")
 		} else if _, err := sddaemon.SdNotify(false, sddaemon.SdNotifyWatchdog); err != nil {
 			log.Error(err, "systemd could not be told that the agent is alive")
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"rekindle.edge/agent/config"
@@ -16,6 +17,9 @@ const (
 	socketUnit = "rekindle-agent.socket"
 	timerUnit  = "rekindle-unhook.timer"
 )
+
+// socketPath is where the sockets are described.
+const socketPath = unitDir + "/" + socketUnit
 
 // Node is the running node, apart from the files that are written.
 type Node interface {
@@ -34,7 +38,7 @@ type Node interface {
 
 // Kubelet is how kubelet does.
 type Kubelet struct {
-	// Running says that it has a process, Wired that this talks to the local API, Healthy
+	// Running says that it has a process, Wired that this talks to the local API and the gate, Healthy
 	// that its health endpoint answers well.
 	Running, Wired, Healthy bool
 	// Lease is the node's lease as the API server has it, empty if it cannot be read: it
@@ -109,10 +113,7 @@ func (i Installer) apply(ctx context.Context, changed []file, before Kubelet) er
 		return err
 	}
 	i.Say("starting the agent")
-	if err := i.Node.Systemctl(ctx, "start", socketUnit); err != nil {
-		return err
-	}
-	if err := i.Node.Systemctl(ctx, "restart", agentUnit); err != nil {
+	if err := i.start(ctx, slices.Contains(paths(changed), socketPath)); err != nil {
 		return err
 	}
 	if !before.Running {
@@ -136,6 +137,20 @@ func (i Installer) apply(ctx context.Context, changed []file, before Kubelet) er
 		}
 		return nil
 	})
+}
+
+// start the agent anew. Its sockets stay open over that, unless they have changed: systemd
+// opens none while the agent runs.
+func (i Installer) start(ctx context.Context, sockets bool) error {
+	if sockets {
+		// Together: a connection would start the agent again. A unit that is not there is
+		// none to stop.
+		_ = i.Node.Systemctl(ctx, "stop", socketUnit, agentUnit)
+	}
+	if err := i.Node.Systemctl(ctx, "start", socketUnit); err != nil {
+		return err
+	}
+	return i.Node.Systemctl(ctx, "restart", agentUnit)
 }
 
 // wait until kubelet is as wanted.
@@ -188,7 +203,9 @@ func (i Installer) rollBack(ctx context.Context, pending *saved) error {
 	if original == nil {
 		err = i.takeOut(ctx, pending)
 	} else {
-		err = errors.Join(pending.restore(), i.Node.Systemctl(ctx, "daemon-reload"), i.Node.Systemctl(ctx, "restart", agentUnit))
+		// The agent of before may have given kubelet other arguments. Pods run on.
+		err = errors.Join(pending.restore(), i.Node.Systemctl(ctx, "daemon-reload"), i.start(ctx, true),
+			i.Node.Systemctl(ctx, "try-restart", i.Settings.KubeletUnit))
 	}
 	if err != nil {
 		return fmt.Errorf("rolling back: %w; run the command again", err)

@@ -48,7 +48,7 @@ func (f *fakeNode) Systemctl(_ context.Context, args ...string) error {
 	switch command {
 	case "restart rekindle-agent.service":
 		f.hooked = true
-	case "restart kubelet.service":
+	case "restart kubelet.service", "try-restart kubelet.service":
 		f.kubelet.Wired = f.hooked
 		f.kubelet.Healthy = !f.hooked || !f.sick
 		f.kubelet.Lease += "+"
@@ -208,8 +208,31 @@ func TestUpgradeThatFailsGoesBackToTheOldVersion(t *testing.T) {
 	if diff := cmp.Diff(before, tree(t, f.root)); diff != "" {
 		t.Error(diff)
 	}
-	if last := f.commands[len(f.commands)-1]; last != "restart rekindle-agent.service" {
-		t.Errorf("the old agent was not started again, but %q", last)
+	// Kubelet takes up what the old agent gives it.
+	want := []string{"start rekindle-agent.socket", "restart rekindle-agent.service", "try-restart kubelet.service"}
+	if diff := cmp.Diff(want, f.commands[len(f.commands)-3:]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Systemd opens no socket of a service that runs, and kubelet needs the new one.
+func TestUpgradeToOtherSocketsOpensThem(t *testing.T) {
+	f := newFakeNode(t)
+	if err := f.installer(t, "one").Install(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	makeFile(t, filepath.Join(f.root, socketPath), "[Socket]\nListenStream=127.0.0.1:7443\n", 0o644)
+	f.kubelet.Wired = false // it lacks an argument
+	f.commands = nil
+	if err := f.installer(t, "two").Install(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"daemon-reload", "stop rekindle-agent.socket rekindle-agent.service",
+		"start rekindle-agent.socket", "restart rekindle-agent.service", "restart kubelet.service",
+	}
+	if diff := cmp.Diff(want, f.commands); diff != "" {
+		t.Error(diff)
 	}
 }
 

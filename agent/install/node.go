@@ -66,6 +66,11 @@ func (m Machine) Suits(ctx context.Context) error {
 	if used := ownKubeconfig(args); used != "" && !slices.Contains(m.Settings.Kubeconfigs(), used) {
 		return fmt.Errorf("kubelet runs with --kubeconfig=%s; name that file as kubeconfig in %s", used, config.DefaultPath)
 	}
+	if args != nil {
+		if err := (wiring.Hook{Dir: wiring.RunDir}).RuntimeMatches(args, m.Settings.CRIEndpoint); err != nil {
+			return err
+		}
+	}
 	return m.runtimeSuits(ctx)
 }
 

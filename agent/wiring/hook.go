@@ -24,6 +24,7 @@ const RunDir = "/run/rekindle"
 const (
 	envFile        = "kubelet.env"
 	kubeconfigFile = "kubelet.kubeconfig"
+	criFile        = "cri.sock"
 	// unhookedFile has one line for each time that the agent did not serve and kubelet was
 	// restarted without it in this boot.
 	unhookedFile = "unhooked"
@@ -36,7 +37,7 @@ const (
 	burst = 1000
 )
 
-// Hook points kubelet at the local API.
+// Hook points kubelet at the local API and at the gate.
 type Hook struct {
 	// Dir is RunDir, but for tests.
 	Dir string
@@ -47,13 +48,18 @@ type Hook struct {
 	Kubeconfigs []string
 }
 
-// Args are the arguments that a kubelet has which is wired. Without an empty bootstrap
+// CRISocket is the path of the gate's socket, which rekindle-agent.socket knows as well.
+func (h Hook) CRISocket() string { return filepath.Join(h.Dir, criFile) }
+
+// Args are the arguments that a kubelet has which is wired. Its image service follows the
+// container runtime's endpoint unless kubelet is given one, and then stays what it is. Without an empty bootstrap
 // kubeconfig a kubelet whose certificate has expired would not start offline: it would
 // look for the bootstrap file, which is gone once a node has joined.
 func (h Hook) Args() []string {
 	return []string{
 		"--kubeconfig=" + filepath.Join(h.Dir, kubeconfigFile),
 		"--bootstrap-kubeconfig=",
+		runtimeFlag + "=unix://" + h.CRISocket(),
 		fmt.Sprintf("--kube-api-qps=%d", qps),
 		fmt.Sprintf("--kube-api-burst=%d", burst),
 	}
@@ -73,13 +79,22 @@ func (h Hook) Set() error {
 	return replace(filepath.Join(h.Dir, envFile), env)
 }
 
+// Unset makes kubelet's next start its own.
+func (h Hook) Unset() error {
+	if err := os.Remove(filepath.Join(h.Dir, envFile)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
 // IsSet says whether kubelet's next start takes the wiring up.
 func (h Hook) IsSet() bool {
 	_, err := os.Stat(filepath.Join(h.Dir, envFile))
 	return err == nil
 }
 
-// Wired says whether a kubelet that runs with these arguments talks to the local API.
+// Wired says whether a kubelet that runs with these arguments talks to the local API and to
+// the gate.
 func (h Hook) Wired(args []string) bool {
 	for _, want := range h.Args() {
 		if !slices.Contains(args, want) {

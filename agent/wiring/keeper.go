@@ -2,6 +2,7 @@ package wiring
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -24,6 +25,8 @@ type Kubelet interface {
 type Keeper struct {
 	Hook    Hook
 	Kubelet Kubelet
+	// Runtime is the endpoint of the container runtime that the gate stands in front of.
+	Runtime string
 	Clock   clock.WithTicker
 	// Tell is called with each new state: nil when kubelet is wired, else why it is not.
 	Tell func(error)
@@ -31,6 +34,8 @@ type Keeper struct {
 	serving time.Time // since when the agent serves
 	// suspect is a process that ran without the arguments when it was last looked at.
 	suspect int
+	// foreign is one that uses another container runtime, by its own arguments.
+	foreign int
 	// restarted says that kubelet was restarted since the hook was set.
 	restarted bool
 	told      *string
@@ -76,10 +81,16 @@ func (k *Keeper) look(ctx context.Context) (state error, known bool) {
 	if !k.Hook.IsSet() {
 		k.restarted = false
 	}
+	pid, args, err := k.Kubelet.Process(ctx)
+	if err == nil && pid != 0 {
+		if other := k.Hook.RuntimeMatches(args, k.Runtime); other != nil {
+			return k.leave(ctx, pid, args, other)
+		}
+	}
+	k.foreign = 0
 	if err := k.set(); err != nil {
 		return err, true
 	}
-	pid, args, err := k.Kubelet.Process(ctx)
 	switch {
 	case err != nil:
 		return fmt.Errorf("kubelet cannot be looked at: %w", err), true
@@ -101,6 +112,26 @@ func (k *Keeper) look(ctx context.Context) (state error, known bool) {
 		return nil, false
 	}
 	return fmt.Errorf("kubelet runs without $%s although it was restarted: something has changed its unit (systemctl cat kubelet); run rekindle-agent install again", argsVariable), true
+}
+
+// leave gives a kubelet back to itself whose container runtime is another one than the
+// gate's: its pods would be looked for, and made, in the wrong one.
+func (k *Keeper) leave(ctx context.Context, pid int, args []string, other error) (state error, known bool) {
+	if k.foreign != pid {
+		// A process that systemd has only just forked still shows systemd's arguments.
+		k.foreign = pid
+		return nil, false
+	}
+	if err := k.Hook.Unset(); err != nil {
+		return errors.Join(other, err), true
+	}
+	if k.Hook.Wired(args) {
+		logr.FromContextOrDiscard(ctx).Info("Restarting kubelet without the agent", "pid", pid, "reason", other.Error())
+		if err := k.Kubelet.Restart(ctx); err != nil {
+			return errors.Join(other, err), true
+		}
+	}
+	return other, true
 }
 
 func (k *Keeper) tell(ctx context.Context, state error) {

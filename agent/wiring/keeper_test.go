@@ -18,7 +18,9 @@ import (
 type fakeKubelet struct {
 	hook Hook
 	// deaf is a unit that does not take the agent's arguments.
-	deaf     bool
+	deaf bool
+	// own are arguments of its unit.
+	own      []string
 	pid      int
 	args     []string
 	restarts int
@@ -27,7 +29,7 @@ type fakeKubelet struct {
 
 func (f *fakeKubelet) start() {
 	f.pid++
-	f.args = []string{"kubelet"}
+	f.args = append([]string{"kubelet"}, f.own...)
 	if f.hook.IsSet() && !f.deaf {
 		f.args = append(f.args, f.hook.Args()...)
 	}
@@ -59,6 +61,10 @@ func TestKeeper(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(k.Hook.Dir, unhookedFile), []byte("x\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+	nothing := func(*testing.T, *Keeper, *fakeKubelet) {}
+	otherRuntime := func(_ *testing.T, _ *Keeper, f *fakeKubelet) {
+		f.own = []string{"--container-runtime-endpoint=unix:///run/crio/crio.sock"}
 	}
 	later := func(d time.Duration) step {
 		return func(_ *testing.T, k *Keeper, _ *fakeKubelet) { k.Clock.(*testclock.FakeClock).Step(d) }
@@ -106,6 +112,27 @@ func TestKeeper(t *testing.T) {
 			wantRestarts: 1,
 			wantSet:      true,
 		},
+		"a kubelet that uses another container runtime is given back to itself": {
+			before: []step{otherRuntime},
+			steps:  []step{start},
+			want:   []string{"/run/crio/crio.sock"},
+			// It was wired before its arguments could be seen.
+			wantRestarts: 1,
+		},
+		"a kubelet that uses another container runtime and runs already is left alone": {
+			before: []step{otherRuntime, start},
+			want:   []string{"/run/crio/crio.sock"},
+		},
+		"a kubelet that uses the agent's container runtime again is taken back": {
+			before: []step{otherRuntime, start},
+			steps: []step{nothing, func(_ *testing.T, _ *Keeper, f *fakeKubelet) {
+				f.own = nil
+				f.start()
+			}},
+			want:         []string{"/run/crio/crio.sock", "wired"},
+			wantRestarts: 1,
+			wantSet:      true,
+		},
 		"a systemd that does not answer is said": {
 			steps:   []step{func(_ *testing.T, _ *Keeper, f *fakeKubelet) { f.err = errors.New("no bus") }},
 			want:    []string{"no bus"},
@@ -117,7 +144,7 @@ func TestKeeper(t *testing.T) {
 			hook := newHook(t)
 			kubelet := &fakeKubelet{hook: hook}
 			var told []string
-			k := &Keeper{Hook: hook, Kubelet: kubelet, Clock: testclock.NewFakeClock(time.Unix(0, 0)), Tell: func(err error) {
+			k := &Keeper{Hook: hook, Kubelet: kubelet, Runtime: runtimeDefault, Clock: testclock.NewFakeClock(time.Unix(0, 0)), Tell: func(err error) {
 				if err == nil {
 					told = append(told, "wired")
 				} else {
@@ -128,7 +155,7 @@ func TestKeeper(t *testing.T) {
 				step(t, k, kubelet)
 			}
 			k.Begin(t.Context())
-			for _, step := range append(slices.Clone(tc.steps), func(*testing.T, *Keeper, *fakeKubelet) {}) {
+			for _, step := range append(slices.Clone(tc.steps), nothing) {
 				step(t, k, kubelet)
 				for range 5 {
 					if state, known := k.look(t.Context()); known {

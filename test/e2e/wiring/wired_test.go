@@ -28,7 +28,8 @@ func isWired(ctx context.Context, node *edgenode.Node) (bool, error) {
 		return false, err
 	}
 	args, err := node.Exec(ctx, "cat", "/proc/"+strings.TrimSpace(pid)+"/cmdline")
-	return strings.Contains(args, "--kubeconfig=/run/rekindle/kubelet.kubeconfig"), err
+	return strings.Contains(args, "--kubeconfig=/run/rekindle/kubelet.kubeconfig") &&
+		strings.Contains(args, "--container-runtime-endpoint=unix:///run/rekindle/cri.sock"), err
 }
 
 // tree lists the node's files with mode, owner, size, target and content, but for those
@@ -104,7 +105,7 @@ var _ = Describe("an installed agent", Ordered, func() {
 		It("refuses with a message, before a file is touched", func(ctx SpecContext) {
 			for config, want := range map[string]string{
 				"kubeletUnit: kublet.service\n":              "there is no unit kublet.service",
-				"criEndpoint: unix:///run/nothing.sock\n":    "does not say its version",
+				"criEndpoint: unix:///run/nothing.sock\n":    "kubelet uses the container runtime at unix:///run/containerd/containerd.sock",
 				"kubeconfig: /etc/kubernetes/nothing.conf\n": "no kubeconfig of kubelet",
 			} {
 				_, err := node.ExecInput(ctx, strings.NewReader(config), "sh", "-c", "cat > /tmp/agent.yaml; "+binary+" install --config /tmp/agent.yaml")
