@@ -23,9 +23,12 @@ import (
 // what it would have got. Tokens are replaced between 70 and 80 % of their life.
 
 const (
-	// replayLife is the life that a replayed token is answered with. Kubelet asks again soon
-	// after, which costs nothing on the node, and so has a new one soon after a reconnect.
+	// replayLife is the longest life that a replayed token is answered with.
 	replayLife = 10 * time.Minute
+	// replayPart is the part of the requested life that is answered at most. Kubelet asks for
+	// another token when a fifth is left: so it does whenever it looks at the pod, which costs
+	// nothing on the node, and has a real one soon after a reconnect.
+	replayPart = 5
 	// refreshFrom and refreshSpread are parts of a token's life.
 	refreshFrom, refreshSpread = 0.7, 0.1
 	// firstTokenRetry doubles up to longestTokenRetry.
@@ -145,7 +148,7 @@ type tokenBook struct {
 
 // Replay answers a TokenRequest while the API server is out of reach: with the very token
 // that was kept for this pod, audiences and seconds, also an expired one, so that volumes
-// mount, and with an expiry of ten minutes from now. The spec of the answer is the request's.
+// mount, and with an expiry so near that kubelet asks again when it next looks at the pod. The spec of the answer is the request's.
 // The error is ErrTokensOmitted or ErrNoToken.
 func (m *Mirror) Replay(podUID types.UID, namespace, account string, audiences []string, expirationSeconds int64, now time.Time) (authenticationv1.TokenRequestStatus, error) {
 	if m.currentSpec().Snapshot.ServiceAccountTokens == v1alpha1.TokensOmit {
@@ -162,7 +165,8 @@ func (m *Mirror) Replay(podUID types.UID, namespace, account string, audiences [
 		m.mu.Unlock()
 		m.tick()
 	}
-	return authenticationv1.TokenRequestStatus{Token: token.Token, ExpirationTimestamp: metav1.NewTime(now.Add(replayLife))}, nil
+	life := min(replayLife, time.Duration(expirationSeconds)*time.Second/replayPart)
+	return authenticationv1.TokenRequestStatus{Token: token.Token, ExpirationTimestamp: metav1.NewTime(now.Add(life))}, nil
 }
 
 // runs says whether a pod is on the node.
