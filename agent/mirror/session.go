@@ -114,9 +114,14 @@ func (s *session) base() []*follower {
 		scope:  snapshot.Scope{Resource: pods},
 		fields: fields.OneTermEqualSelector("spec.nodeName", s.node).String(),
 	}
+	// Kubelet asks for these, if there are any or not. An older API server has none to give,
+	// which nobody misses.
+	ofCertificates := s.newFollower(target{scope: snapshot.Scope{Resource: podCertificates}, fields: ofPods.fields}, nil)
+	ofCertificates.state.optional = true
 	all := []*follower{
 		s.newFollower(ofPods, podSink{collection{s.m.objects, ofPods.scope}, s}),
 		s.newFollower(s.nodeTarget(), nil),
+		ofCertificates,
 	}
 	for _, resource := range baseCollections {
 		all = append(all, s.newFollower(target{scope: snapshot.Scope{Resource: resource}}, nil))

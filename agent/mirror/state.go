@@ -13,6 +13,8 @@ type scopeState struct {
 	scope snapshot.Scope
 	// warm is set for an entry of the policy's warm list.
 	warm bool
+	// optional is set for what a server need not have or allow.
+	optional bool
 	// open says that a watch runs, on a list that was taken as a whole.
 	open, listed, held bool
 	// refused is what the server said when it did not let the node read; empty: it does.
@@ -42,6 +44,7 @@ func (s *scopeState) left(m *Mirror, err error) {
 	m.mu.Lock()
 	s.open = s.open && err == nil
 	switch {
+	case s.optional:
 	case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err):
 		if s.refused == "" {
 			s.refusedSince = m.wall()

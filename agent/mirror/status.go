@@ -95,7 +95,7 @@ func (m *Mirror) standing() standing {
 		}
 		if state.refused != "" && s.now.Sub(state.refusedSince) >= patience {
 			s.refused = append(s.refused, refusedRead{state.scope, state.warm, state.refused})
-		} else if state.scope.Resource.Version != "" {
+		} else if state.scope.Resource.Version != "" && !state.optional {
 			s.inStep[state.scope.Resource] = time.Time{}
 		}
 	}

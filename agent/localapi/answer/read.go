@@ -27,6 +27,9 @@ var getOnly = map[schema.GroupResource]bool{
 	{Group: "resource.k8s.io", Resource: "resourceclaims"}:   true,
 }
 
+// podCertificates are requests of pods for certificates; those of this node's are held.
+var podCertificates = schema.GroupResource{Group: "certificates.k8s.io", Resource: "podcertificaterequests"}
+
 // read answers a get, list or watch.
 func (h *Handler) read(w http.ResponseWriter, r *http.Request, info *request.RequestInfo, caller Caller) bool {
 	resource := resourceOf(info)
@@ -136,6 +139,8 @@ func (h *Handler) holds(info *request.RequestInfo, r *http.Request, caller Calle
 			return caller.Node || h.collections.Of(resource).Get(key) != nil
 		}
 		return slices.Contains(requirements(r), "spec.nodeName="+h.Node())
+	case podCertificates:
+		return info.Verb == "get" || slices.Contains(requirements(r), "spec.nodeName="+h.Node())
 	case schema.GroupResource{Resource: "nodes"}:
 		return info.Name == h.Node()
 	}

@@ -12,13 +12,15 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"rekindle.edge/agent/snapshot"
 )
 
 const (
-	allPods   = "/api/v1/pods?fieldSelector=spec.nodeName%3Dedge-1"
-	oneConfig = "/api/v1/namespaces/default/configmaps?fieldSelector=metadata.name%3D"
+	allPods             = "/api/v1/pods?fieldSelector=spec.nodeName%3Dedge-1"
+	certificateRequests = "/apis/certificates.k8s.io/v1/podcertificaterequests"
+	oneConfig           = "/api/v1/namespaces/default/configmaps?fieldSelector=metadata.name%3D"
 )
 
 // get asks the rig. Header is "Name: value" lines.
@@ -83,6 +85,7 @@ var held = []snapshot.Scope{
 	{Resource: pods}, {Resource: nodes},
 	{Resource: configMaps, Namespace: "default", Name: "settings"}, {Resource: configMaps, Namespace: "default", Name: "optional"},
 	{Resource: claims, Namespace: "default", Name: "data"}, {Resource: widgets},
+	{Resource: schema.GroupVersionResource{Group: "certificates.k8s.io", Version: "v1", Resource: "podcertificaterequests"}},
 }
 
 func TestReads(t *testing.T) {
@@ -117,6 +120,9 @@ func TestReads(t *testing.T) {
 		"a pod that is not there":                    {reach: CutOff, path: "/api/v1/namespaces/default/pods/gone", want: "404 NotFound"},
 		"a pod that others ask for may be elsewhere": {reach: CutOff, path: "/api/v1/namespaces/default/pods/gone", header: token, want: "503 ServiceUnavailable", missed: "pods by Go-http-client"},
 		"another node":                               {reach: CutOff, path: "/api/v1/nodes/edge-2", want: "503 ServiceUnavailable", missed: "nodes by Go-http-client"},
+
+		"certificate requests of this node's pods": {reach: CutOff, path: certificateRequests + "?fieldSelector=spec.nodeName%3Dedge-1", want: "200 PodCertificateRequestList:"},
+		"those of others are upstream's":           {reach: Linked, answer: "x", path: certificateRequests, want: "200 upstream"},
 
 		"one configmap":                           {reach: CutOff, path: oneConfig + "settings", want: "200 ConfigMapList: settings"},
 		"one that is known to be absent":          {reach: CutOff, path: oneConfig + "optional", want: "200 ConfigMapList:"},

@@ -22,6 +22,7 @@ var selectable = map[schema.GroupResource]map[string]string{
 	{Resource: "secrets"}:    {"type": ""},
 	{Resource: "services"}:   {"spec.clusterIP": "", "spec.type": ""},
 	{Resource: "namespaces"}: {"status.phase": ""},
+	podCertificates:          {"spec.nodeName": ""},
 }
 
 // builtin are the groups whose kinds the API server selects by the fields above alone.
