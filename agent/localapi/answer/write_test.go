@@ -169,6 +169,7 @@ func TestWritesWhileCutOff(t *testing.T) {
 		"the node registers":                 {method: "POST", path: "/api/v1/nodes", contentType: binary, body: []byte("k8s\x00"), want: "409 AlreadyExists"},
 		"the node's lease is renewed":        {method: "PUT", path: leases + "/edge-1", contentType: binary, body: proto(t, lease, coordinationv1.SchemeGroupVersion.WithKind("Lease")), want: `200 "resourceVersion":"5"`},
 		"the node's lease is made":           {method: "POST", path: leases, contentType: binary, body: proto(t, lease, coordinationv1.SchemeGroupVersion.WithKind("Lease")), want: `201 "kind":"Lease"`},
+		"a lease that is made has a version": {method: "POST", path: leases, contentType: binary, body: proto(t, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "edge-1"}}, coordinationv1.SchemeGroupVersion.WithKind("Lease")), want: `201 "resourceVersion":"1"`},
 		"somebody's lease by the node":       {method: "PUT", path: leases + "/edge-2", contentType: plain, body: []byte(`{}`), want: "upstream"},
 		"a leader's lease":                   {method: "PUT", path: "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/leader", contentType: plain, body: []byte(`{}`), header: bearer, want: "upstream"},
 		"an event":                           {method: "POST", path: "/api/v1/namespaces/default/events", contentType: binary, body: proto(t, &corev1.Event{Reason: "Started"}, corev1.SchemeGroupVersion.WithKind("Event")), want: `201 "reason":"Started"`},

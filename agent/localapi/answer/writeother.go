@@ -170,6 +170,11 @@ func (h *Handler) lease(w http.ResponseWriter, r *http.Request, info *request.Re
 		if info.Verb == "create" {
 			code = http.StatusCreated
 		}
+		// A version that the API server knows to be old: kubelet reads its own and goes on. An
+		// update without any is invalid, and kubelet would repeat it as it is.
+		if lease.ResourceVersion == "" {
+			lease.ResourceVersion = "1"
+		}
 		h.leases.last = &lease
 	}
 	if h.leases.last == nil {
