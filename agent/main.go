@@ -129,6 +129,7 @@ func run(args []string, stderr io.Writer) int {
 		serving = state.condition
 		ready = after(2, ready)
 		server := localServer(log, settings)
+		server.Kubelet = kubeletOf(settings.KubeletUnit, units, files)
 		holding = hold.New(clock.RealClock{}, filepath.Join(wiring.RunDir, inStepFile))
 		var running sync.WaitGroup
 		defer running.Wait()

@@ -37,6 +37,9 @@ const (
 
 // Server is the local API.
 type Server struct {
+	// Kubelet finds kubelet's connections; unset: it is known by its certificate alone.
+	Kubelet Kubelet
+
 	log      logr.Logger
 	pki      PKI
 	link     *Link
@@ -88,6 +91,7 @@ func (s *Server) Run(ctx context.Context, listeners []net.Listener) error {
 	server := &http.Server{
 		Handler:           s,
 		ReadHeaderTimeout: headerTimeout,
+		ConnContext:       withConnection,
 		ErrorLog:          connectionLog(s.log),
 		TLSConfig: &tls.Config{
 			MinVersion:   tls.VersionTLS12,
@@ -152,6 +156,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	state, reason := s.link.State()
 	c, refused := authenticate(r, info, s.upstream.identity, s.upstream.reread)
+	if refused != nil && s.isKubelet(r) {
+		c, refused = node, nil
+	}
 	// To kubelet a refused certificate request is the word of a healthy server: with an
 	// expired certificate it would exit.
 	healthy := state == Connected || info.Resource != "certificatesigningrequests"
