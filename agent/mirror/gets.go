@@ -74,20 +74,12 @@ func (g *gets) want(set objectSet) {
 }
 
 func (g *gets) run(ctx context.Context) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-g.changed:
-		case <-timer.C:
-		}
+	rounds(ctx, g.changed, func() time.Duration {
 		if due := g.take(time.Now()); len(due) > 0 {
 			g.read(ctx, due)
 		}
-		timer.Reset(g.next())
-	}
+		return g.next()
+	})
 }
 
 // take are the objects that are due.

@@ -263,3 +263,19 @@ func signal(c chan struct{}) {
 	default:
 	}
 }
+
+// rounds calls round at once, and again when the time that it returned is over or something
+// has moved, until ctx ends.
+func rounds(ctx context.Context, moved <-chan struct{}, round func() time.Duration) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-moved:
+		case <-timer.C:
+		}
+		timer.Reset(round())
+	}
+}

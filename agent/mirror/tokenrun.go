@@ -42,17 +42,7 @@ type tokenKeeper struct {
 // runTokens keeps the tokens that the pods want.
 func (s *session) runTokens(ctx context.Context) {
 	k := &tokenKeeper{session: s, tried: map[snapshot.TokenKey]time.Time{}, failures: map[snapshot.TokenKey]int{}}
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-s.tokensMoved:
-		case <-timer.C:
-		}
-		timer.Reset(k.round(ctx))
-	}
+	rounds(ctx, s.tokensMoved, func() time.Duration { return k.round(ctx) })
 }
 
 // round brings tokens in step with the closure and returns when to do so again.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
+
+	"rekindle.edge/agent/localapi/rawobject"
 )
 
 // owner says which parts of a status are kubelet's. The rest is of the API server, of
@@ -35,7 +37,7 @@ var owners = map[string]owner{
 }
 
 // merge puts kubelet's part of a status over the live one.
-func merge(resource string, live, wanted fields) fields {
+func merge(resource string, live, wanted rawobject.Fields) rawobject.Fields {
 	own := owners[resource]
 	merged := maps.Clone(wanted)
 	for _, name := range own.foreign {
@@ -45,10 +47,10 @@ func merge(resource string, live, wanted fields) fields {
 		}
 	}
 	for _, name := range own.united {
-		values := live.part(name)
-		maps.Copy(values, wanted.part(name))
+		values := live.Part(name)
+		maps.Copy(values, wanted.Part(name))
 		if len(values) > 0 {
-			merged[name] = values.encode()
+			merged[name] = values.Encode()
 		}
 	}
 	if conditions := own.merge(conditionsOf(live), conditionsOf(wanted)); len(conditions) > 0 {
@@ -57,19 +59,19 @@ func merge(resource string, live, wanted fields) fields {
 	return merged
 }
 
-func conditionsOf(status fields) []fields { return status.list("conditions") }
+func conditionsOf(status rawobject.Fields) []rawobject.Fields { return status.List("conditions") }
 
 // merge keeps the live order; kubelet's new conditions come last.
-func (o owner) merge(live, wanted []fields) []fields {
-	mine := map[string]fields{}
+func (o owner) merge(live, wanted []rawobject.Fields) []rawobject.Fields {
+	mine := map[string]rawobject.Fields{}
 	for _, c := range wanted {
-		if o.conditions[c.text("type")] {
-			mine[c.text("type")] = c
+		if o.conditions[c.Text("type")] {
+			mine[c.Text("type")] = c
 		}
 	}
-	var merged []fields
+	var merged []rawobject.Fields
 	for _, c := range live {
-		kind := c.text("type")
+		kind := c.Text("type")
 		if replacement, ok := mine[kind]; ok {
 			c = replacement
 			delete(mine, kind)
@@ -77,7 +79,7 @@ func (o owner) merge(live, wanted []fields) []fields {
 		merged = append(merged, c)
 	}
 	for _, c := range wanted {
-		if _, left := mine[c.text("type")]; left {
+		if _, left := mine[c.Text("type")]; left {
 			merged = append(merged, c)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"rekindle.edge/agent/localapi/rawobject"
 	"rekindle.edge/agent/snapshot"
 )
 
@@ -189,16 +190,16 @@ func (o *Overlay) Drop(key snapshot.OverlayKey) error {
 }
 
 func objectOf(raw []byte) (snapshot.Object, error) {
-	f, err := decode(raw)
+	f, err := rawobject.Decode(raw)
 	if err != nil {
 		return snapshot.Object{}, err
 	}
-	metadata := f.part("metadata")
+	metadata := f.Part("metadata")
 	delete(metadata, "managedFields")
-	f["metadata"] = metadata.encode()
+	f["metadata"] = metadata.Encode()
 	return snapshot.Object{
-		Namespace: metadata.text("namespace"), Name: metadata.text("name"), UID: types.UID(metadata.text("uid")),
-		ResourceVersion: metadata.text("resourceVersion"), Raw: f.encode(),
+		Namespace: metadata.Text("namespace"), Name: metadata.Text("name"), UID: types.UID(metadata.Text("uid")),
+		ResourceVersion: metadata.Text("resourceVersion"), Raw: f.Encode(),
 	}, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"rekindle.edge/agent/localapi/rawobject"
 	"rekindle.edge/agent/snapshot"
 )
 
@@ -48,16 +49,16 @@ const (
 // ended well on the order to stop is Succeeded and has lost the reason: what tells it from
 // others is the message of its disruption, since evictions have the same type and reason.
 func endedByShutdown(status json.RawMessage) bool {
-	s, err := decode(status)
+	s, err := rawobject.Decode(status)
 	if err != nil || !terminal(s) {
 		return false
 	}
-	if reason := s.text("reason"); s.text("phase") == string(corev1.PodFailed) && (reason == shutdownReason || reason == notAdmittedReason) {
+	if reason := s.Text("reason"); s.Text("phase") == string(corev1.PodFailed) && (reason == shutdownReason || reason == notAdmittedReason) {
 		return true
 	}
 	for _, c := range conditionsOf(s) {
-		if c.text("type") == string(corev1.DisruptionTarget) && c.text("status") == string(corev1.ConditionTrue) &&
-			c.text("reason") == corev1.PodReasonTerminationByKubelet && c.text("message") == shutdownMessage {
+		if c.Text("type") == string(corev1.DisruptionTarget) && c.Text("status") == string(corev1.ConditionTrue) &&
+			c.Text("reason") == corev1.PodReasonTerminationByKubelet && c.Text("message") == shutdownMessage {
 			return true
 		}
 	}
@@ -66,10 +67,10 @@ func endedByShutdown(status json.RawMessage) bool {
 
 // restarts says whether a pod's containers are always started again.
 func restarts(pod []byte) bool {
-	f, err := decode(pod)
+	f, err := rawobject.Decode(pod)
 	if err != nil {
 		return false
 	}
-	policy := f.part("spec").text("restartPolicy")
+	policy := f.Part("spec").Text("restartPolicy")
 	return policy == "" || policy == string(corev1.RestartPolicyAlways)
 }

@@ -3,37 +3,38 @@ package served
 import (
 	"encoding/json"
 
+	"rekindle.edge/agent/localapi/rawobject"
 	"rekindle.edge/agent/snapshot"
 )
 
 // containers calls change with every container of a pod and keeps what it changed.
-func containers(pod fields, kinds []string, change func(container fields) bool) {
-	spec := decode(pod["spec"])
+func containers(pod rawobject.Fields, kinds []string, change func(container rawobject.Fields) bool) {
+	spec := rawobject.Of(pod["spec"])
 	changed := false
 	for _, kind := range kinds {
-		list := spec.list(kind)
+		list := spec.List(kind)
 		touched := false
 		for _, container := range list {
 			touched = change(container) || touched
 		}
 		if touched {
-			spec.set(kind, list)
+			spec.Set(kind, list)
 			changed = true
 		}
 	}
 	if changed {
-		pod.set("spec", spec)
+		pod.Set("spec", spec)
 	}
 }
 
 // useLocal has images that may be taken as they are on the node used without asking the
 // registry. Kubelet's own check of the pod's credentials stays.
-func useLocal(pod fields, may func(container, image string) bool) {
-	containers(pod, []string{"initContainers", "containers"}, func(container fields) bool {
-		if container.text("imagePullPolicy") != "Always" || !may(container.text("name"), container.text("image")) {
+func useLocal(pod rawobject.Fields, may func(container, image string) bool) {
+	containers(pod, []string{"initContainers", "containers"}, func(container rawobject.Fields) bool {
+		if container.Text("imagePullPolicy") != "Always" || !may(container.Text("name"), container.Text("image")) {
 			return false
 		}
-		container.set("imagePullPolicy", "IfNotPresent")
+		container.Set("imagePullPolicy", "IfNotPresent")
 		return true
 	})
 }
@@ -42,9 +43,9 @@ func useLocal(pod fields, may func(container, image string) bool) {
 func PulledImages(pods []snapshot.Object) []string {
 	var images []string
 	for _, pod := range pods {
-		containers(decode(pod.Raw), []string{"initContainers", "containers"}, func(container fields) bool {
-			if container.text("imagePullPolicy") == "Always" {
-				images = append(images, container.text("image"))
+		containers(rawobject.Of(pod.Raw), []string{"initContainers", "containers"}, func(container rawobject.Fields) bool {
+			if container.Text("imagePullPolicy") == "Always" {
+				images = append(images, container.Text("image"))
 			}
 			return false
 		})
@@ -64,8 +65,8 @@ type probe struct {
 // fastProbes lets readiness probes run as often as their timeout allows. Thresholds grow
 // as periods shrink: what was tolerated for thirty seconds still is. Probes that run a
 // program stay as they are, since many of them at once load the node.
-func fastProbes(pod fields) {
-	containers(pod, []string{"initContainers", "containers"}, func(container fields) bool {
+func fastProbes(pod rawobject.Fields) {
+	containers(pod, []string{"initContainers", "containers"}, func(container rawobject.Fields) bool {
 		var old probe
 		if container["readinessProbe"] == nil || json.Unmarshal(container["readinessProbe"], &old) != nil || old.Exec != nil {
 			return false
@@ -75,14 +76,14 @@ func fastProbes(pod fields) {
 		if fast >= period {
 			return false
 		}
-		changed := decode(container["readinessProbe"])
-		changed.set("periodSeconds", fast)
-		changed.set("failureThreshold", scale(orDefault(old.FailureThreshold, 3), period, fast))
+		changed := rawobject.Of(container["readinessProbe"])
+		changed.Set("periodSeconds", fast)
+		changed.Set("failureThreshold", scale(orDefault(old.FailureThreshold, 3), period, fast))
 		// One success is one success: it is the first that is waited for.
 		if old.SuccessThreshold > 1 {
-			changed.set("successThreshold", scale(old.SuccessThreshold, period, fast))
+			changed.Set("successThreshold", scale(old.SuccessThreshold, period, fast))
 		}
-		container.set("readinessProbe", changed)
+		container.Set("readinessProbe", changed)
 		return true
 	})
 }

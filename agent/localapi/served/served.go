@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"rekindle.edge/agent/localapi/collection"
+	"rekindle.edge/agent/localapi/rawobject"
 	"rekindle.edge/agent/snapshot"
 	"rekindle.edge/api/v1alpha1"
 )
@@ -61,7 +62,7 @@ func (e *Edits) For(resource schema.GroupVersionResource, list bool) func(*colle
 
 func (e *Edits) nodes() func(*collection.Item) []byte {
 	return func(item *collection.Item) []byte {
-		return edit(item, func(node fields) {
+		return edit(item, func(node rawobject.Fields) {
 			if e.Boot && !e.reported.Load() {
 				unready(node)
 			}
@@ -74,8 +75,8 @@ func (e *Edits) nodes() func(*collection.Item) []byte {
 
 // NodeWritten is told of the node's status as kubelet wrote it.
 func (e *Edits) NodeWritten(object []byte) {
-	for _, c := range decode(decode(object)["status"]).list("conditions") {
-		if c.text("type") == "Ready" && c.text("status") == "True" {
+	for _, c := range rawobject.Of(rawobject.Of(object)["status"]).List("conditions") {
+		if c.Text("type") == "Ready" && c.Text("status") == "True" {
 			e.reported.Store(true)
 		}
 	}
@@ -93,7 +94,7 @@ func (e *Edits) podsOf(list bool) func(*collection.Item) []byte {
 		if !pods[item.UID] {
 			return item.Raw
 		}
-		return edit(item, func(pod fields) {
+		return edit(item, func(pod rawobject.Fields) {
 			if fast {
 				fastProbes(pod)
 			}
@@ -125,8 +126,8 @@ func (e *Edits) firstPods(list bool) (map[types.UID]bool, bool) {
 }
 
 // edit changes an object. One that comes out as it went in keeps its very bytes.
-func edit(item *collection.Item, change func(fields)) []byte {
-	object := decode(item.Raw)
+func edit(item *collection.Item, change func(rawobject.Fields)) []byte {
+	object := rawobject.Of(item.Raw)
 	before := len(object)
 	spec, status := string(object["spec"]), string(object["status"])
 	change(object)
