@@ -18,6 +18,7 @@ import (
 	"rekindle.edge/agent/host"
 	"rekindle.edge/agent/localapi/hold"
 	"rekindle.edge/agent/mirror"
+	"rekindle.edge/agent/readiness/dryrun"
 	"rekindle.edge/agent/report"
 	"rekindle.edge/agent/snapshot"
 	"rekindle.edge/agent/timeline"
@@ -82,6 +83,10 @@ type Daemon struct {
 	ContainerStarted func(id string)
 	// Warm keeps node files and images; unset: the agent is not installed and keeps none.
 	Warm *warmup.Warmup
+	// DryRun says whether the node would come back; unset: nobody judges it.
+	DryRun *dryrun.DryRun
+	// Reporting is called once with what is reported at any time; unset: nobody else asks.
+	Reporting func(func() report.Facts)
 }
 
 // Run works until ctx ends. It returns an error only if it could not write how it ended.
@@ -125,6 +130,9 @@ func (d Daemon) Run(ctx context.Context) error {
 	if d.Opened != nil {
 		d.Opened(store, m, Witness{loop})
 	}
+	if d.Reporting != nil {
+		d.Reporting(d.facts(loop, m))
+	}
 	ready()
 
 	// Sources end before the loop does its last writes.
@@ -135,6 +143,9 @@ func (d Daemon) Run(ctx context.Context) error {
 	running.Go(func() { d.keepAlive(sources, store, bootID) })
 	if d.Warm != nil {
 		running.Go(func() { d.Warm.Run(sources) })
+	}
+	if d.DryRun != nil {
+		running.Go(func() { d.runDryRun(sources, loop, store.Objects(), loop.tracker != nil) })
 	}
 	if loop.tracker != nil {
 		// Kubelet and the runtime are watched while there is something to time.

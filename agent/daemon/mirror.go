@@ -35,6 +35,7 @@ func (d Daemon) facts(l *loop, m *mirror.Mirror) func() report.Facts {
 		if !r.InStep.IsZero() {
 			facts.Snapshot.InStepTime = &metav1.Time{Time: r.InStep}
 		}
+		d.judge(&facts)
 		return facts
 	}
 }

@@ -43,6 +43,13 @@ type Facts struct {
 	Fresh metav1.Condition
 	// Serving is the condition LocalAPIServing. Unset: the agent is not installed.
 	Serving metav1.Condition
+	// Ready is the condition RestartReady. Unset: there was no dry run since the agent
+	// began, and the status keeps what it says.
+	Ready metav1.Condition
+	// SurvivesUntil is the first expiry that would break a restart; zero: none is known.
+	SurvivesUntil time.Time
+	// Forecast of the next recovery; nil: there is no history.
+	Forecast *v1alpha1.Forecast
 	// Snapshot is unset until there is one.
 	Snapshot *v1alpha1.SnapshotStatus
 	// Findings in any order and number.
@@ -61,7 +68,13 @@ func Project(facts Facts, present v1alpha1.NodeRecoveryStatus, now metav1.Time) 
 		status.ObservedGeneration = facts.Spec.Generation
 		mode = facts.Spec.Spec.Mode
 	}
-	for _, condition := range conditions(mode, facts.Fresh, facts.Serving) {
+	if kept := meta.FindStatusCondition(present.Conditions, v1alpha1.ConditionRestartReady); facts.Ready.Type == "" && kept != nil {
+		facts.Ready = *kept
+		if kept.Reason == v1alpha1.ReasonNotEvaluated {
+			facts.Ready = metav1.Condition{}
+		}
+	}
+	for _, condition := range conditions(mode, facts.Fresh, facts.Serving, facts.Ready) {
 		if old := meta.FindStatusCondition(present.Conditions, condition.Type); old != nil && old.Status == condition.Status {
 			condition.LastTransitionTime = old.LastTransitionTime
 		} else {
@@ -76,6 +89,10 @@ func Project(facts Facts, present v1alpha1.NodeRecoveryStatus, now metav1.Time) 
 	status.Findings = worst(facts.Findings)
 	status.FindingsTotal = int32(len(facts.Findings))
 	status.MissedResources = facts.Missed
+	status.Forecast = facts.Forecast
+	if !facts.SurvivesUntil.IsZero() {
+		status.SurvivesOfflineUntil = ptr.To(metav1.NewTime(facts.SurvivesUntil).Rfc3339Copy())
+	}
 	if facts.Snapshot != nil {
 		status.Snapshot = facts.Snapshot.DeepCopy()
 		if t := status.Snapshot.InStepTime; t != nil {
@@ -118,8 +135,8 @@ func worst(findings []v1alpha1.Finding) []v1alpha1.Finding {
 	return sorted
 }
 
-// conditions of an agent that measures, mirrors and serves, and does nothing else yet.
-func conditions(mode v1alpha1.Mode, fresh, serving metav1.Condition) []metav1.Condition {
+// conditions of an agent that measures, mirrors, serves and judges, and does nothing else yet.
+func conditions(mode v1alpha1.Mode, fresh, serving, ready metav1.Condition) []metav1.Condition {
 	unknown := func(kind, reason, message string) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: reason, Message: message}
 	}
@@ -128,14 +145,17 @@ func conditions(mode v1alpha1.Mode, fresh, serving metav1.Condition) []metav1.Co
 		fresh = unknown(v1alpha1.ConditionSnapshotFresh, v1alpha1.ReasonNotSynced, "Nothing was read yet.")
 	}
 	if serving.Type == "" {
-		serving = notInstalled()
+		serving = NotInstalled()
+	}
+	if ready.Type == "" {
+		ready = unknown(v1alpha1.ConditionRestartReady, v1alpha1.ReasonNotEvaluated, "No dry run was made yet.")
 	}
 	acts, actsMessage := v1alpha1.ReasonNotImplemented, notYet
 	if mode == v1alpha1.ModeObserve {
 		acts, actsMessage = v1alpha1.ReasonObserveOnly, "The policy's mode is Observe: nothing is changed on the node."
 	}
 	return []metav1.Condition{
-		unknown(v1alpha1.ConditionRestartReady, v1alpha1.ReasonNotEvaluated, notYet),
+		ready,
 		fresh,
 		unknown(v1alpha1.ConditionImagesWarm, acts, actsMessage),
 		serving,

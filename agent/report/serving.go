@@ -20,8 +20,8 @@ func ServingUnknown() metav1.Condition {
 	return serving(metav1.ConditionUnknown, v1alpha1.ReasonNotEvaluated, "Kubelet was not looked at yet.")
 }
 
-// notInstalled is the condition of an agent that only measures.
-func notInstalled() metav1.Condition {
+// NotInstalled is the condition LocalAPIServing of an agent that only measures.
+func NotInstalled() metav1.Condition {
 	return serving(metav1.ConditionFalse, v1alpha1.ReasonNotInstalled,
 		"Kubelet talks to the API server itself: the node does not come back while it is cut off. Run rekindle-agent install on it.")
 }

@@ -1,0 +1,42 @@
+package daemon
+
+import (
+	"context"
+	"time"
+
+	"rekindle.edge/agent/readiness"
+	"rekindle.edge/agent/report"
+	"rekindle.edge/agent/snapshot"
+)
+
+// dryRunAfter is the longest that the first dry run waits for the recovery to be over: the
+// pods need the processors more.
+const dryRunAfter = time.Minute
+
+// runDryRun makes dry runs until ctx ends; recovering says that a recovery is measured.
+func (d Daemon) runDryRun(ctx context.Context, l *loop, objects *snapshot.Objects, recovering bool) {
+	if recovering {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.closed:
+		case <-time.After(dryRunAfter):
+		}
+	}
+	d.DryRun.Run(ctx, objects, func() *snapshot.Spec { return l.reported.Load().Spec }, l.signal)
+}
+
+// judge adds the dry run's findings to the others, and makes the verdict over all of them.
+func (d Daemon) judge(facts *report.Facts) {
+	facts.Forecast = readiness.Forecast(facts.Recoveries)
+	if d.DryRun == nil {
+		return
+	}
+	result := d.DryRun.Latest()
+	if result == nil {
+		return
+	}
+	facts.Findings = readiness.Sort(append(facts.Findings[:len(facts.Findings):len(facts.Findings)], result.Findings...))
+	facts.Ready = readiness.Conclude(facts.Findings, result.Invisible)
+	facts.SurvivesUntil = result.SurvivesUntil
+}
