@@ -19,9 +19,17 @@ func main() {
 	address := flag.String("listen", ":8080", "address to listen on")
 	after := flag.Duration("ready-after", 0, "how long /readyz answers 503 first; negative: for ever")
 	once := flag.String("ready-once", "", "a file that the first run leaves behind; a run that finds it is never ready")
+	needs := flag.String("needs", "", "a URL that must answer within 1 s when the program starts, or it ends")
 	flag.Parse()
 	if *once != "" && ranBefore(*once) {
 		*after = -1
+	}
+	if *needs != "" {
+		response, err := (&http.Client{Timeout: time.Second}).Get(*needs)
+		if err != nil {
+			log.Fatal(err)
+		}
+		_ = response.Body.Close()
 	}
 
 	start := time.Now()
