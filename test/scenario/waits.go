@@ -34,10 +34,8 @@ func (p *Product) WaitPodsReady(ctx context.Context, node string, count int, tim
 		}
 		ready := 0
 		for _, pod := range pods.Items {
-			for _, condition := range pod.Status.Conditions {
-				if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
-					ready++
-				}
+			if Ready(&pod) {
+				ready++
 			}
 		}
 		if ready < count {

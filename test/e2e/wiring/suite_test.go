@@ -9,19 +9,18 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"rekindle.edge/test/cluster"
 	"rekindle.edge/test/edgenode"
+	"rekindle.edge/test/scenario"
 )
 
 const (
@@ -63,10 +62,10 @@ func say(format string, args ...any) { GinkgoWriter.Printf(format+"\n", args...)
 
 // agentBinary is the program under test.
 func agentBinary() string {
-	if path := os.Getenv("REKINDLE_AGENT"); path != "" {
-		return path
-	}
-	return "../../../bin/rekindle-agent"
+	GinkgoHelper()
+	path, err := scenario.AgentBinary()
+	Expect(err).NotTo(HaveOccurred())
+	return path
 }
 
 // newNode makes a node that is off, without the agent but with its program at hand.
@@ -117,9 +116,7 @@ func waitPodsReady(ctx context.Context, node *edgenode.Node) {
 		}
 		count := 0
 		for _, pod := range list.Items {
-			if slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-				return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-			}) {
+			if scenario.Ready(&pod) {
 				count++
 			}
 		}
