@@ -16,6 +16,7 @@ import (
 
 	"rekindle.edge/agent/config"
 	"rekindle.edge/agent/daemon"
+	"rekindle.edge/agent/gate/order"
 	"rekindle.edge/agent/localapi"
 	"rekindle.edge/agent/localapi/access"
 	"rekindle.edge/agent/localapi/answer"
@@ -33,7 +34,7 @@ const defaultFreshnessWait = time.Second
 
 // answers has the local API answer from the store, and what kubelet wrote handed over,
 // until ctx ends.
-func answers(ctx context.Context, settings config.Config, server *localapi.Server, store *snapshot.Store, m *mirror.Mirror, missed *answer.Missed, holding *hold.Holding, witness daemon.Witness, boot func() (string, error)) {
+func answers(ctx context.Context, settings config.Config, server *localapi.Server, store *snapshot.Store, m *mirror.Mirror, missed *answer.Missed, holding *hold.Holding, starts *order.Holder, witness daemon.Witness, boot func() (string, error)) {
 	log := logr.FromContextOrDiscard(ctx)
 	objects := store.Objects()
 	bootID, err := boot()
@@ -94,6 +95,7 @@ func answers(ctx context.Context, settings config.Config, server *localapi.Serve
 	holding.Begin(objects, m.Offline)
 	handler.Held, handler.ListRefused = holding.Why, holding.ListRefused
 	stop := answer.New(handler, clock.RealClock{})
+	beginOrder(ctx, starts, handler, witness)
 	server.Answer(handler)
 	go way.Run(ctx, func() {
 		m.LinkUp()

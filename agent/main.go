@@ -23,6 +23,7 @@ import (
 
 	"rekindle.edge/agent/config"
 	"rekindle.edge/agent/daemon"
+	"rekindle.edge/agent/gate"
 	"rekindle.edge/agent/host"
 	"rekindle.edge/agent/localapi/answer"
 	"rekindle.edge/agent/localapi/hold"
@@ -123,6 +124,7 @@ func run(args []string, stderr io.Writer) int {
 	var warm *warmup.Warmup
 	missed := &answer.Missed{}
 	var holding *hold.Holding
+	var started func(string)
 	if *wired {
 		warm = warmup.New(warmup.Options{StateDir: settings.StateDir, RunDir: wiring.RunDir, Root: "/"})
 		state := &kubeletState{}
@@ -134,9 +136,12 @@ func run(args []string, stderr io.Writer) int {
 		var running sync.WaitGroup
 		defer running.Wait()
 		cri := newGate(log, settings)
+		starts := newOrder(log, settings, units, holding, files.BootID)
+		started = starts.ContainerStarted
+		cri.Plug(gate.Handlers{RunPodSandbox: starts.RunPodSandbox}, func() bool { return true })
 		running.Go(func() { wire(ctx, settings, server, cri, units, ready, state.tell(log)) })
 		opened = func(store *snapshot.Store, m *mirror.Mirror, witness daemon.Witness) {
-			answers(ctx, settings, server, store, m, missed, holding, witness, files.BootID)
+			answers(ctx, settings, server, store, m, missed, holding, starts, witness, files.BootID)
 		}
 	}
 	err := daemon.Daemon{
@@ -144,7 +149,7 @@ func run(args []string, stderr io.Writer) int {
 		Machine: daemon.Machine{Clock: host.SystemClock{}, Processes: files, Units: units, BootID: files.BootID},
 		Ready:   ready, Opened: opened, Serving: serving, Missed: missed.Most,
 		Warm:    warm,
-		Holding: holding,
+		Holding: holding, ContainerStarted: started,
 	}.Run(ctx)
 	cancel()
 	if err != nil {

@@ -214,6 +214,9 @@ func (h *Holder) step() {
 		h.passing = true
 		h.Log.Info("Pods of this boot have started, nothing is held any more")
 	}
+	if h.passing && len(p.calls) == 0 {
+		h.planner = nil // with all that it remembers of pods
+	}
 	if h.timer != nil {
 		h.timer.Stop()
 		h.timer = nil

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/go-logr/logr"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"rekindle.edge/agent/config"
+	"rekindle.edge/agent/daemon"
+	"rekindle.edge/agent/gate/order"
+	"rekindle.edge/agent/host"
+	"rekindle.edge/agent/localapi/answer"
+	"rekindle.edge/agent/localapi/hold"
+	"rekindle.edge/agent/wiring"
+	"rekindle.edge/api/v1alpha1"
+)
+
+// processTimeout bounds the question which kubelet runs.
+const processTimeout = time.Second
+
+// newOrder makes what puts the start of pods in order. It holds kubelet's first calls until
+// beginOrder says how.
+func newOrder(log logr.Logger, settings config.Config, units wiring.Units, holding *hold.Holding, boot func() (string, error)) *order.Holder {
+	bootID, err := boot()
+	if err != nil {
+		log.Error(err, "Boot id cannot be read, pods start as kubelet asks")
+	}
+	kubelet := wiring.Service{Unit: settings.KubeletUnit, Units: units}
+	options := order.Options{
+		Log: log, Boot: host.SystemClock{}.Boot, BootID: bootID, Dir: wiring.RunDir, Cores: runtime.NumCPU(),
+		Manifests: order.Fingerprint(func() string {
+			ctx, cancel := context.WithTimeout(context.Background(), processTimeout)
+			defer cancel()
+			_, args, err := kubelet.Process(ctx)
+			if err != nil {
+				return ""
+			}
+			return order.ManifestDir(args)
+		}),
+		HeldBack: func() []string {
+			var uids []string
+			for _, pod := range holding.Pods() {
+				uids = append(uids, pod.UID)
+			}
+			return uids
+		},
+	}
+	connection, err := grpc.NewClient(settings.CRIEndpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		log.Error(err, "Container runtime cannot be asked for the pod network, it is taken for ready", "endpoint", settings.CRIEndpoint)
+	} else {
+		options.NetworkReady = order.NetworkReady(runtimeapi.NewRuntimeServiceClient(connection))
+	}
+	return order.New(options)
+}
+
+// beginOrder puts the start of a boot that is measured in order, until its record is closed.
+func beginOrder(ctx context.Context, holder *order.Holder, handler *answer.Handler, witness daemon.Witness) {
+	spec := witness.Spec()
+	open, over := witness.Recovery()
+	if !open || spec != nil && spec.Spec.Mode == v1alpha1.ModeObserve {
+		holder.Pass()
+		return
+	}
+	var ordering v1alpha1.StartupOrdering
+	if spec != nil {
+		ordering = spec.Spec.StartupOrdering
+	}
+	handler.EventWritten = holder.Event
+	holder.Begin(ordering, witness.StagesOpened)
+	go holder.Follow(ctx, handler)
+	go func() {
+		select {
+		case <-over:
+			holder.Pass()
+		case <-ctx.Done():
+			holder.Stop()
+		}
+	}()
+}
