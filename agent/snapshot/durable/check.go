@@ -25,6 +25,10 @@ import (
 // CheckCommand is the hidden command of the agent that checks a file.
 const CheckCommand = "check-store"
 
+// checkingVariable is set in the checking process. It starts no other one: a program that
+// does not know CheckCommand would start itself without end.
+const checkingVariable = "REKINDLE_CHECKING_STORE"
+
 // How the checking process ends.
 const (
 	exitSound = iota
@@ -61,6 +65,9 @@ func (c *Checker) check(path string) error {
 	if c == nil {
 		return checkFile(path)
 	}
+	if os.Getenv(checkingVariable) != "" {
+		return guard(func() error { return checkFile(path) })
+	}
 	seconds := cmp.Or(c.CPUSeconds, checkCPUSeconds)
 	var memory uint64 = checkMemory
 	if info, err := os.Stat(path); err == nil {
@@ -72,6 +79,7 @@ func (c *Checker) check(path string) error {
 		strconv.FormatUint(seconds, 10),
 		strconv.FormatUint(cmp.Or(c.MemoryBytes, memory), 10), path)
 	command := exec.CommandContext(ctx, c.Command[0], arguments...)
+	command.Env = append(os.Environ(), checkingVariable+"=1")
 	var output bytes.Buffer
 	command.Stderr = &output
 	err := command.Run()

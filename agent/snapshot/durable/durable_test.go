@@ -266,3 +266,13 @@ func TestAFileOfVersion1IsUpgraded(t *testing.T) {
 		t.Errorf("the file has version %d, error %v, want version %d", found, err, version)
 	}
 }
+
+func TestCheckingProcessStartsNoOther(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	must(t, os.WriteFile(path, []byte("no store"), 0o600))
+	t.Setenv(checkingVariable, "1")
+	checker := &Checker{Command: []string{"/bin/true"}} // would call anything sound
+	if err := checker.check(path); err == nil {
+		t.Error("the file was checked in another process")
+	}
+}
