@@ -72,7 +72,7 @@ func beginOrder(ctx context.Context, holder *order.Holder, handler *answer.Handl
 		ordering = spec.Spec.StartupOrdering
 	}
 	handler.EventWritten = holder.Event
-	holder.Begin(ordering, witness.StagesOpened)
+	holder.Begin(ordering, witness.Expected(), witness.StagesOpened)
 	go holder.Follow(ctx, handler)
 	go func() {
 		select {

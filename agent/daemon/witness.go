@@ -13,7 +13,8 @@ import (
 )
 
 // Witness tells the record what the local API and the gate see of kubelet. What kubelet waits
-// for never waits here. Recovery and Spec are of the agent's start.
+// for never waits here. Recovery, Spec and Expected are of the
+// agent's start, and for its goroutine.
 type Witness struct{ loop *loop }
 
 // Listed is called when kubelet was given a collection from the start.
@@ -45,6 +46,20 @@ func (w Witness) Recovery() (open bool, over <-chan struct{}) {
 
 // Spec is the node's as the boot begins; nil: there is none.
 func (w Witness) Spec() *snapshot.Spec { return w.loop.spec }
+
+// Expected are the pods that are expected back, as namespace/name.
+func (w Witness) Expected() []string {
+	var pods []string
+	if w.loop.tracker != nil {
+		for _, pod := range w.loop.tracker.State().Expected {
+			pods = append(pods, pod.Name)
+		}
+	}
+	return pods
+}
+
+// CallEnded is told of kubelet's calls that start pods.
+func (w Witness) CallEnded(call timeline.CallEnded) { w.loop.offer(call) }
 
 // StagesOpened is told of the stages of this boot. It may wait.
 func (w Witness) StagesOpened(stages []v1alpha1.StageRecovery) {

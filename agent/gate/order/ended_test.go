@@ -34,7 +34,7 @@ func TestEvent(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			story(t, nil, func(n *node) {
-				n.Begin(oneStage(60), nil)
+				n.Begin(oneStage(60), nil, nil)
 				n.list("one/a", "two/b")
 				b := n.asks("two/b")
 				n.Event(tc.event)

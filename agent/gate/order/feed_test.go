@@ -21,7 +21,7 @@ func TestViewPod(t *testing.T) {
 	}
 	want := pod{
 		name: name{"shop", "web"}, uid: "u", node: "edge", labels: map[string]string{"a": "b"}, hostNetwork: true, priorityClass: "high", priority: 7,
-		created: epoch, wasWell: true, containers: []string{"c1", ""}, ips: []string{"10.0.0.1", "fd00::1"}, raw: raw,
+		created: epoch, containers: []string{"c1", ""}, ips: []string{"10.0.0.1", "fd00::1"}, raw: raw,
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(pod{}, name{})); diff != "" {
 		t.Errorf("pod (-want +got):\n%s", diff)

@@ -56,7 +56,7 @@ func newPlay(t *testing.T, stages ...v1alpha1.Stage) *play {
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // put gives a pod to the list: of a name in namespace shop, or of namespace/name, and a
-// stage. It was well before.
+// stage.
 func (p *play) add(id, stage string, change ...func(*pod)) *pod {
 	namespace, plain, ok := strings.Cut(id, "/")
 	if !ok {
@@ -64,7 +64,7 @@ func (p *play) add(id, stage string, change ...func(*pod)) *pod {
 	}
 	made := &pod{
 		name: name{namespace, plain}, uid: "uid-" + plain, labels: map[string]string{"stage": stage}, node: "edge",
-		created: epoch.Add(time.Duration(len(p.pods)) * time.Hour), wasWell: true, ready: true, containers: []string{"old-" + plain}, ips: []string{"10.0.0.1"},
+		created: epoch.Add(time.Duration(len(p.pods)) * time.Hour), ready: true, containers: []string{"old-" + plain}, ips: []string{"10.0.0.1"},
 	}
 	for _, c := range change {
 		c(made)
@@ -163,5 +163,4 @@ func static(p *pod)               { p.static = true }
 func onNode(p *pod)               { p.hostNetwork = true }
 func over(p *pod)                 { p.over = true }
 func deleting(p *pod)             { p.deleting = true }
-func broken(p *pod)               { p.wasWell, p.ready = false, false }
 func priority(n int32) func(*pod) { return func(p *pod) { p.priority = n } }

@@ -86,10 +86,11 @@ func New(options Options) *Holder {
 	return h
 }
 
-// Begin gives the plan: the order of a node that comes back. An order that cannot be read
-// holds nothing. Opened, unless it is nil, is told of the stages of this boot whenever there
+// Begin gives the plan: the order of a node that comes back, and which pods, by
+// namespace/name, were Ready before it restarted. An order that cannot be read holds
+// nothing. Opened, unless it is nil, is told of the stages of this boot whenever there
 // is another, or one has ended; it may wait.
-func (h *Holder) Begin(ordering v1alpha1.StartupOrdering, opened func([]v1alpha1.StageRecovery)) {
+func (h *Holder) Begin(ordering v1alpha1.StartupOrdering, wellBefore []string, opened func([]v1alpha1.StageRecovery)) {
 	groups, total, err := groupsOf(ordering, h.Cores)
 	if err != nil {
 		h.Log.Error(err, "Start-up order cannot be used, pods start as kubelet asks; correct the policy")
@@ -105,6 +106,10 @@ func (h *Holder) Begin(ordering v1alpha1.StartupOrdering, opened func([]v1alpha1
 			h.Log.Error(err, "Order of this boot's start begins anew")
 		}
 		h.planner = newPlanner(groups, total, kept, h.running, now)
+		h.planner.wellBefore = map[string]bool{}
+		for _, pod := range wellBefore {
+			h.planner.wellBefore[pod] = true
+		}
 		h.opened, h.told = opened, len(h.planner.state.Opened)
 	})
 }

@@ -165,7 +165,7 @@ func TestHolder(t *testing.T) {
 		tell    func(*node)
 	}{
 		"pods of a later stage wait, and their calls go on by themselves": {tell: func(n *node) {
-			n.Begin(oneStage(60), nil)
+			n.Begin(oneStage(60), nil, nil)
 			n.list("one/a", "two/b")
 			b, a := n.asks("two/b"), n.asks("one/a")
 			time.Sleep(time.Second)
@@ -173,12 +173,12 @@ func TestHolder(t *testing.T) {
 			n.want(all(a, b), "a 0s", "b 2s")
 		}},
 		"the stage's timeout needs nothing to happen": {tell: func(n *node) {
-			n.Begin(oneStage(10), nil)
+			n.Begin(oneStage(10), nil, nil)
 			n.list("one/a", "two/b")
 			n.want(all(n.asks("two/b")), "b 10s")
 		}},
 		"a pod that is not on the list passes at once": {tell: func(n *node) {
-			n.Begin(oneStage(10), nil)
+			n.Begin(oneStage(10), nil, nil)
 			n.list("one/a")
 			n.want(all(n.asks("two/new")), "new 0s")
 		}},
@@ -193,7 +193,7 @@ func TestHolder(t *testing.T) {
 				}
 			},
 			tell: func(n *node) {
-				n.Begin(oneStage(60), nil)
+				n.Begin(oneStage(60), nil, nil)
 				n.list("one/a", "two/b")
 				n.want(all(n.asks("two/b")), "b 6s")
 			},
@@ -201,7 +201,7 @@ func TestHolder(t *testing.T) {
 		"the first calls wait for a plan": {tell: func(n *node) {
 			b := n.asks("two/b")
 			time.Sleep(time.Second)
-			n.Begin(oneStage(10), nil)
+			n.Begin(oneStage(10), nil, nil)
 			synctest.Wait()
 			n.list("one/a", "two/b")
 			n.want(all(b), "b 11s")
@@ -210,33 +210,33 @@ func TestHolder(t *testing.T) {
 			n.want(all(n.asks("two/b")), "b 3s")
 		}},
 		"the end of the recovery lets everything go, for the whole boot": {tell: func(n *node) {
-			n.Begin(oneStage(60), nil)
+			n.Begin(oneStage(60), nil, nil)
 			n.list("one/a", "two/b")
 			b := n.asks("two/b")
 			time.Sleep(time.Second)
 			n.Pass()
 			n.want(all(b), "b 1s")
 			n.Holder = New(n.Options)
-			n.Begin(oneStage(60), nil)
+			n.Begin(oneStage(60), nil, nil)
 			n.list("one/a", "two/b")
 			n.want(all(n.asks("two/b")), "b 1s", "b 1s")
 		}},
 		"an order that cannot be read holds nobody": {tell: func(n *node) {
 			broken := oneStage(60)
 			broken.Stages[0].Pods[0].LabelSelector.MatchLabels = map[string]string{"!": "?"}
-			n.Begin(broken, nil)
+			n.Begin(broken, nil, nil)
 			n.list("one/a", "two/b")
 			n.want(all(n.asks("two/b")), "b 0s")
 		}},
 		"a fault in the order holds nobody": {tell: func(n *node) {
-			n.Begin(oneStage(60), nil)
+			n.Begin(oneStage(60), nil, nil)
 			n.list("one/a", "two/b")
 			b := n.asks("two/b")
 			n.do(func(time.Duration) { panic("fault") })
 			n.want(all(b, n.asks("two/c")), "b 0s", "c 0s")
 		}},
 		"an agent that stops answers what it holds so that kubelet asks again": {tell: func(n *node) {
-			n.Begin(oneStage(60), nil)
+			n.Begin(oneStage(60), nil, nil)
 			n.list("one/a", "two/b")
 			b := n.asks("two/b")
 			n.Stop()
@@ -248,7 +248,7 @@ func TestHolder(t *testing.T) {
 			n.want(nil)
 		}},
 		"a call is answered before its deadline": {tell: func(n *node) {
-			n.Begin(oneStage(600), nil)
+			n.Begin(oneStage(600), nil, nil)
 			n.list("one/a", "two/b")
 			err := n.asks("two/b")()
 			if took := time.Since(n.began); took != 4*time.Minute-makeTime || !strings.Contains(fmt.Sprint(err), "network is not ready") {
@@ -256,7 +256,7 @@ func TestHolder(t *testing.T) {
 			}
 		}},
 		"a held pod that is deleted is let go at once": {tell: func(n *node) {
-			n.Begin(oneStage(60), nil)
+			n.Begin(oneStage(60), nil, nil)
 			n.list("one/a", "two/b")
 			b := n.asks("two/b")
 			n.takePods(false, n.events(watch.Deleted, "two/b"))
@@ -270,7 +270,7 @@ func TestHolder(t *testing.T) {
 			n.want(nil)
 		}},
 		"a pod that kubelet evicts, and every pod when the node shuts down, is let go at once": {tell: func(n *node) {
-			n.Begin(oneStage(60), nil)
+			n.Begin(oneStage(60), nil, nil)
 			n.list("one/a", "two/b", "two/c")
 			b, c := n.asks("two/b"), n.asks("two/c")
 			n.Ended("uid-b", "kubelet has evicted it")
@@ -292,7 +292,7 @@ func TestHolder(t *testing.T) {
 				second := stage("two")
 				second.Pods = []v1alpha1.PodSelector{{Source: v1alpha1.PodSourceStatic}}
 				ordering.Stages = append(ordering.Stages, second)
-				n.Begin(ordering, nil)
+				n.Begin(ordering, nil, nil)
 				n.list("one/a", "two/b")
 				err := n.asks("kube-system/proxy", manifest)()
 				if took := time.Since(n.began); took != 10*time.Second+lookTime || err == nil {
@@ -306,13 +306,13 @@ func TestHolder(t *testing.T) {
 				o.NetworkReady = func(context.Context) (bool, error) { return time.Since(begun) > 10*time.Second, nil }
 			},
 			tell: func(n *node) {
-				n.Begin(v1alpha1.StartupOrdering{}, nil)
+				n.Begin(v1alpha1.StartupOrdering{}, nil, nil)
 				n.list("one/a", "two/b")
 				n.want(all(n.asks("one/a"), n.asks("two/b", hostNetwork)), "a 10.2s", "b 0s")
 			},
 		},
 		"a pod whose network cannot be set up is held and tried again": {tell: func(n *node) {
-			n.Begin(v1alpha1.StartupOrdering{}, nil)
+			n.Begin(v1alpha1.StartupOrdering{}, nil, nil)
 			n.list("one/a", "two/b")
 			n.fails(status.Error(codes.Unknown, noNetwork))
 			a := n.asks("one/a")
@@ -322,7 +322,7 @@ func TestHolder(t *testing.T) {
 			n.want(all(a, b), "a 5s", "b 5s")
 		}},
 		"a pod is not held for ever for the network": {tell: func(n *node) {
-			n.Begin(v1alpha1.StartupOrdering{}, nil)
+			n.Begin(v1alpha1.StartupOrdering{}, nil, nil)
 			n.list("one/a")
 			n.fails(status.Error(codes.Unknown, noNetwork))
 			err := n.asks("one/a")()
@@ -331,7 +331,7 @@ func TestHolder(t *testing.T) {
 			}
 		}},
 		"another failure of the runtime is passed on": {tell: func(n *node) {
-			n.Begin(v1alpha1.StartupOrdering{}, nil)
+			n.Begin(v1alpha1.StartupOrdering{}, nil, nil)
 			n.list("one/a")
 			n.fails(status.Error(codes.NotFound, "no such image"))
 			if err := n.asks("one/a")(); status.Code(err) != codes.NotFound || strings.Contains(err.Error(), "not ready") {
@@ -339,7 +339,7 @@ func TestHolder(t *testing.T) {
 			}
 		}},
 		"after the recovery a network that fails is the runtime's answer": {tell: func(n *node) {
-			n.Begin(v1alpha1.StartupOrdering{}, nil)
+			n.Begin(v1alpha1.StartupOrdering{}, nil, nil)
 			n.Pass()
 			n.fails(status.Error(codes.Unknown, noNetwork))
 			if err := n.asks("one/a")(); strings.Contains(err.Error(), "not ready") {
@@ -355,7 +355,7 @@ func TestHolder(t *testing.T) {
 func TestTheRecordHearsOfStages(t *testing.T) {
 	heard := make(chan []v1alpha1.StageRecovery, 10)
 	story(t, nil, func(n *node) {
-		n.Begin(oneStage(10), func(s []v1alpha1.StageRecovery) { heard <- s })
+		n.Begin(oneStage(10), nil, func(s []v1alpha1.StageRecovery) { heard <- s })
 		n.list("one/a", "two/b")
 		n.want(all(n.asks("two/b")), "b 10s")
 		synctest.Wait()

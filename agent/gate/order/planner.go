@@ -56,7 +56,10 @@ type planner struct {
 	groups []group
 	// total is how long pods are held at most.
 	total time.Duration
-	state state
+	// wellBefore are the pods that were Ready before the restart; nil: all. A critical pod
+	// that was broken already, as a DaemonSet that never was well, must not hold every start.
+	wellBefore map[string]bool
+	state      state
 
 	// listed: pods is the list that kubelet is served.
 	listed bool
@@ -120,18 +123,6 @@ func (p *planner) list(pods []*pod) {
 	}
 	maps.DeleteFunc(p.pods, func(n name, _ *pod) bool { return !names[n] })
 	p.listed = true
-	if p.state.Noted {
-		return
-	}
-	// What was broken before the boot must not hold every start for the whole time, as a
-	// DaemonSet that never was well. Soon the statuses are those of this boot.
-	p.state.Noted = true
-	for _, pod := range pods {
-		if !pod.wasWell && p.groups[pod.group].name == groupCritical {
-			p.state.Unwell = append(p.state.Unwell, pod.String())
-		}
-	}
-	slices.Sort(p.state.Unwell)
 }
 
 // decision is what follows from a step.
@@ -340,7 +331,7 @@ func (p *planner) hasReached(pod *pod, g group, now time.Duration) bool {
 	if pod.never() || p.reached[pod.name] || slices.Contains(p.heldBack, pod.uid) {
 		return true
 	}
-	if g.name == groupCritical && slices.Contains(p.state.Unwell, pod.String()) {
+	if g.name == groupCritical && p.wellBefore != nil && !p.wellBefore[pod.String()] {
 		return true
 	}
 	if !pod.started(p.running) || g.ready && !(pod.ready && reachable(pod, p.slices)) {

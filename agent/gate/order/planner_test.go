@@ -139,11 +139,17 @@ func TestPlanner(t *testing.T) {
 		},
 		"a critical pod that was broken before the boot holds nobody": func(t *testing.T) {
 			p := newPlay(t, stage("one"))
-			p.state.Noted = false
-			bad := p.add("kube-system/cni", "", critical, broken)
-			p.list([]*pod{bad})
+			p.wellBefore = map[string]bool{}
+			p.add("kube-system/cni", "", critical)
 			p.call(p.add("a", "one"))
 			p.at(1000, "a")
+		},
+		"a static pod is started whatever its mirror says": func(t *testing.T) {
+			p := newPlay(t, stage("one"))
+			p.wellBefore = map[string]bool{"kube-system/proxy": true}
+			p.add("kube-system/proxy", "", static, over)
+			p.call(p.add("a", "one"))
+			p.at(1000)
 		},
 		"critical pods hold the stages for a while, and all is over in the stages' time": func(t *testing.T) {
 			p := newPlay(t, stage("one", timeout(40)))

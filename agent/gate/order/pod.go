@@ -47,10 +47,10 @@ type pod struct {
 	// group is the index of the pod's group.
 	group int
 
-	// deleting, and over: Succeeded or Failed. Such a pod is not started any more.
+	// deleting, and over: Succeeded or Failed.
 	deleting, over bool
-	// ready by its status, and wasWell: its containers were when kubelet last said so.
-	ready, wasWell bool
+	// ready by its status.
+	ready bool
 	// containers are the ids that the status speaks of, empty for one that there is not.
 	containers []string
 	ips        []string
@@ -105,15 +105,7 @@ func viewPod(raw []byte) (pod, error) {
 		raw:      raw,
 	}
 	for _, c := range object.Status.Conditions {
-		yes := c.Status == corev1.ConditionTrue
-		switch c.Type {
-		case corev1.PodReady:
-			p.ready = yes
-			p.wasWell = p.wasWell || yes
-		case corev1.ContainersReady:
-			// The node controller leaves this one alone while a node is out of reach.
-			p.wasWell = p.wasWell || yes
-		}
+		p.ready = p.ready || c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	}
 	for _, c := range object.Status.ContainerStatuses {
 		_, id, _ := strings.Cut(c.ContainerID, "://")
@@ -125,8 +117,9 @@ func viewPod(raw []byte) (pod, error) {
 	return p, nil
 }
 
-// never says whether the pod will not start any more.
-func (p *pod) never() bool { return p.deleting || p.over }
+// never says whether the pod will not start any more. Kubelet starts static pods whatever
+// their mirror says.
+func (p *pod) never() bool { return p.deleting || p.over && !p.static }
 
 // started says whether every container was started in this boot.
 func (p *pod) started(inThisBoot map[string]bool) bool {

@@ -20,9 +20,6 @@ type state struct {
 	Began *time.Duration `json:"began,omitempty"`
 	// Opened are the groups that were opened, in their order; the last one is waited for.
 	Opened []opened `json:"opened,omitempty"`
-	// Noted: the list was read; Unwell are the critical pods whose containers were not ready before the boot.
-	Noted  bool     `json:"noted,omitempty"`
-	Unwell []string `json:"unwell,omitempty"`
 	// Over says that nothing is held any more in this boot.
 	Over bool `json:"over,omitempty"`
 }
