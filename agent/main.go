@@ -28,6 +28,7 @@ import (
 	"rekindle.edge/agent/localapi/answer"
 	"rekindle.edge/agent/localapi/hold"
 	"rekindle.edge/agent/mirror"
+	"rekindle.edge/agent/report"
 	"rekindle.edge/agent/snapshot"
 	"rekindle.edge/agent/snapshot/durable"
 	"rekindle.edge/agent/warmup"
@@ -43,6 +44,9 @@ Commands:
   run [--config FILE] [-v LEVEL]   measure restarts of this node and report them
   install [--config FILE]          put the agent between this node's kubelet and the API server
   uninstall [--config FILE]        take it out again; the node is what it was
+  doctor [-o json|yaml] [--config FILE]
+                                   say whether this node would come back by itself; exit code
+                                   0: it would, 1: it or a pod of it would not, 2: cannot be told
   version                          print the version
 `
 
@@ -66,6 +70,8 @@ func command(args []string, stdout, stderr io.Writer) int {
 		return run(args[1:], stderr)
 	case "install", "uninstall":
 		return installCommand(args[0], args[1:], stdout, stderr)
+	case "doctor":
+		return doctorCommand(args[1:], stdout, stderr)
 	case "generate":
 		return generate(args[1:], stderr)
 	case durable.CheckCommand:
@@ -144,10 +150,12 @@ func run(args []string, stderr io.Writer) int {
 			answers(ctx, settings, server, store, m, missed, holding, starts, witness, files.BootID)
 		}
 	}
+	dry := newDryRun(settings, units, *wired, serving, missed.Most)
 	err := daemon.Daemon{
 		Config: settings, Version: version, ReportJitter: reportJitter, StoreOptions: storeOptions(settings),
 		Machine: daemon.Machine{Clock: host.SystemClock{}, Processes: files, Units: units, BootID: files.BootID},
 		Ready:   ready, Opened: opened, Serving: serving, Missed: missed.Most,
+		DryRun: dry, Reporting: func(facts func() report.Facts) { go serveDoctor(ctx, facts) },
 		Warm:    warm,
 		Holding: holding, ContainerStarted: started,
 	}.Run(ctx)

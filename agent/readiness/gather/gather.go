@@ -43,8 +43,6 @@ type Gatherer struct {
 	Units    Units
 	// Runtime is the container runtime; nil: that of Settings.
 	Runtime Runtime
-	// Place is a pod's place in the start-up and its name; nil: there are no stages.
-	Place func(raw []byte) (int, string)
 	// Root of the node's files, "" but for tests.
 	Root string
 	Now  func() time.Time
@@ -84,6 +82,7 @@ func (g *Gatherer) Facts(ctx context.Context) readiness.Facts {
 	g.cni(&facts)
 	facts.Node.Volatile, facts.Node.LateMount = g.volatile, g.mounts.late
 	pods := g.stored(node)
+	g.put(pods, facts.Policy)
 	var images func(*corev1.Pod) []readiness.Image
 	if known := g.runtime(ctx, &facts, pods); known != nil {
 		credentials := g.credentials(kubelet)

@@ -209,6 +209,28 @@ func TestARuntimeThatDoesNotAnswerIsNoMissingImage(t *testing.T) {
 	}
 }
 
+func TestStagesThatChangeMovePods(t *testing.T) {
+	n := newNode(t, pod("web", app))
+	n.cri.images["web:1"] = image("web")
+	stage := func(names ...string) {
+		n.spec = &snapshot.Spec{}
+		for _, name := range names {
+			n.spec.Spec.StartupOrdering.Stages = append(n.spec.Spec.StartupOrdering.Stages, v1alpha1.Stage{Name: name, Pods: []v1alpha1.PodSelector{{Namespaces: []string{name}}}})
+		}
+	}
+	for _, tc := range []struct {
+		stages []string
+		want   string
+	}{{nil, ""}, {[]string{"db", "shop"}, "shop"}, {[]string{"shop", "db"}, "shop"}, {[]string{"db"}, "Rest"}, {nil, ""}} {
+		stage(tc.stages...)
+		for range 2 {
+			if got := n.Facts(t.Context()).Pods[0].StageName; got != tc.want {
+				t.Errorf("stages %v: the pod is in %q, want %q", tc.stages, got, tc.want)
+			}
+		}
+	}
+}
+
 func TestWhatDoesNotChangeIsAskedOnce(t *testing.T) {
 	n := newNode(t, pod("a", app), pod("b", app))
 	n.cri.images["web:1"] = image("web")

@@ -9,9 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"rekindle.edge/agent/gate/order"
 	"rekindle.edge/agent/mirror"
 	"rekindle.edge/agent/readiness"
 	"rekindle.edge/agent/snapshot"
+	"rekindle.edge/api/v1alpha1"
 )
 
 // podCache keeps decoded pods for as long as they do not change.
@@ -21,6 +23,10 @@ type cachedPod struct {
 	object snapshot.Object
 	pod    *corev1.Pod // nil: it does not decode
 	needs  mirror.Needs
+	// place in the start-up by a policy, and the place's name.
+	placedBy *v1alpha1.NodeRecoverySpec
+	place    int
+	stage    string
 }
 
 // objectCache keeps what was found in objects that pods refer to.
@@ -65,6 +71,25 @@ func (g *Gatherer) stored(node string) []cachedPod {
 	return pods
 }
 
+// put gives the pods their places in the start-up. By a policy that cannot be read there
+// are no stages, as at a start.
+func (g *Gatherer) put(pods []cachedPod, policy *v1alpha1.NodeRecoverySpec) {
+	if policy == nil || len(policy.StartupOrdering.Stages) == 0 {
+		return
+	}
+	places, err := order.Places(policy.StartupOrdering)
+	if err != nil {
+		return
+	}
+	for i := range pods {
+		if pod := &pods[i]; pod.placedBy != policy {
+			pod.placedBy = policy
+			pod.place, pod.stage = places(pod.object.Raw)
+			g.pods[pod.object.UID] = *pod
+		}
+	}
+}
+
 // look fills in the pods, with what the runtime said of images; nil: it said nothing.
 func (g *Gatherer) look(facts *readiness.Facts, pods []cachedPod, images func(*corev1.Pod) []readiness.Image) {
 	objects := objectCache{}
@@ -77,8 +102,8 @@ func (g *Gatherer) look(facts *readiness.Facts, pods []cachedPod, images func(*c
 			continue
 		}
 		pod := readiness.Pod{Pod: cached.pod, Drivers: cached.needs.Drivers}
-		if g.Place != nil {
-			pod.Stage, pod.StageName = g.Place(cached.object.Raw)
+		if cached.placedBy == facts.Policy {
+			pod.Stage, pod.StageName = cached.place, cached.stage
 		}
 		for _, use := range cached.needs.Uses {
 			if !use.Waived {
