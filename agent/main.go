@@ -148,6 +148,7 @@ func run(args []string, stderr io.Writer) int {
 		running.Go(func() { wire(ctx, settings, server, cri, units, ready, state.tell(log)) })
 		opened = func(store *snapshot.Store, m *mirror.Mirror, witness daemon.Witness) {
 			answers(ctx, settings, server, store, m, missed, holding, starts, witness, files.BootID)
+			timeStarts(cri, witness)
 		}
 	}
 	dry := newDryRun(settings, units, *wired, serving, missed.Most)

@@ -19,7 +19,9 @@ import (
 	"k8s.io/utils/clock"
 
 	"rekindle.edge/agent/config"
+	"rekindle.edge/agent/daemon"
 	"rekindle.edge/agent/gate"
+	"rekindle.edge/agent/host"
 	"rekindle.edge/agent/localapi"
 	"rekindle.edge/agent/wiring"
 )
@@ -51,6 +53,20 @@ func after(n int32, f func()) func() {
 // newGate makes the CRI endpoint.
 func newGate(log logr.Logger, settings config.Config) *gate.Gate {
 	return gate.New(gate.Options{Log: log, Socket: wiring.Hook{Dir: wiring.RunDir}.CRISocket(), Endpoint: settings.CRIEndpoint})
+}
+
+// timeStarts tells the record of this boot of the calls by which kubelet starts pods, until
+// it is closed.
+func timeStarts(cri *gate.Gate, witness daemon.Witness) {
+	open, over := witness.Recovery()
+	if !open {
+		return
+	}
+	stop := cri.Watch(host.SystemClock{}.Boot, witness.CallEnded)
+	go func() {
+		<-over
+		stop()
+	}()
 }
 
 // localServer makes the local API.

@@ -7,11 +7,14 @@ import (
 	"context"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-logr/logr"
 
 	"rekindle.edge/agent/gate/proxy"
+	"rekindle.edge/agent/timeline"
 )
 
 const (
@@ -36,25 +39,45 @@ type Options struct {
 // Gate serves CRI.
 type Gate struct {
 	Options
-	plugged atomic.Pointer[plugged]
-}
-
-// plugged are handlers, and whether they are to be asked at the moment.
-type plugged struct {
-	Handlers
-	active func() bool
+	plugging sync.Mutex
+	plugged  atomic.Pointer[Handlers]
+	watch    atomic.Pointer[watch]
 }
 
 // New makes a Gate that lets everything pass.
 func New(options Options) *Gate {
 	g := &Gate{Options: options}
-	g.plugged.Store(&plugged{active: func() bool { return false }})
+	g.plugged.Store(&Handlers{})
 	return g
 }
 
-// Plug has handlers answer while active, from now on.
+// Plug has handlers answer while active, from now on. Those that are nil leave what was
+// plugged before.
 func (g *Gate) Plug(handlers Handlers, active func() bool) {
-	g.plugged.Store(&plugged{Handlers: handlers, active: active})
+	g.plugging.Lock()
+	defer g.plugging.Unlock()
+	next := *g.plugged.Load()
+	for _, slot := range []struct {
+		in  *proxy.Handler
+		new proxy.Handler
+	}{
+		{&next.RunPodSandbox, handlers.RunPodSandbox},
+		{&next.StopPodSandbox, handlers.StopPodSandbox},
+		{&next.RemovePodSandbox, handlers.RemovePodSandbox},
+		{&next.PullImage, handlers.PullImage},
+	} {
+		if slot.new != nil {
+			*slot.in = while(active, slot.new)
+		}
+	}
+	g.plugged.Store(&next)
+}
+
+// Watch tells of the calls that start pods, with times of clock, until stop is called. Tell
+// must not wait: kubelet waits for it.
+func (g *Gate) Watch(clock func() time.Duration, tell func(timeline.CallEnded)) (stop func()) {
+	g.watch.Store(&watch{clock: clock, tell: tell, created: map[string]string{}})
+	return func() { g.watch.Store(nil) }
 }
 
 // Serve answers on the listener until ctx ends.
@@ -71,21 +94,38 @@ func (g *Gate) Check(ctx context.Context) error { return proxy.Check(ctx, g.Sock
 func (g *Gate) runtime() string { return strings.TrimPrefix(g.Endpoint, "unix://") }
 
 func (g *Gate) intercept() map[string]proxy.Handler {
+	run := g.handler(func(h *Handlers) proxy.Handler { return h.RunPodSandbox })
+	pull := g.handler(func(h *Handlers) proxy.Handler { return h.PullImage })
 	return map[string]proxy.Handler{
-		runtimeService + "RunPodSandbox":    g.handler(func(h *plugged) proxy.Handler { return h.RunPodSandbox }),
-		runtimeService + "StopPodSandbox":   g.handler(func(h *plugged) proxy.Handler { return h.StopPodSandbox }),
-		runtimeService + "RemovePodSandbox": g.handler(func(h *plugged) proxy.Handler { return h.RemovePodSandbox }),
-		imageService + "PullImage":          g.handler(func(h *plugged) proxy.Handler { return h.PullImage }),
+		runtimeService + "RunPodSandbox":    g.timed(timeline.StepSandbox, sandboxPod, run),
+		runtimeService + "StopPodSandbox":   g.handler(func(h *Handlers) proxy.Handler { return h.StopPodSandbox }),
+		runtimeService + "RemovePodSandbox": g.handler(func(h *Handlers) proxy.Handler { return h.RemovePodSandbox }),
+		imageService + "PullImage":          g.timed(timeline.StepPull, pullPod, pull),
+		runtimeService + "CreateContainer":  g.timed(timeline.StepCreate, createPod, pass),
+		runtimeService + "StartContainer":   g.timed(timeline.StepStart, startPod, pass),
 	}
 }
 
 // handler asks what is plugged when the call comes.
-func (g *Gate) handler(choose func(*plugged) proxy.Handler) proxy.Handler {
+func (g *Gate) handler(choose func(*Handlers) proxy.Handler) proxy.Handler {
 	return func(ctx context.Context, request []byte, forward proxy.Forward) ([]byte, error) {
-		now := g.plugged.Load()
-		if handler := choose(now); handler != nil && now.active() {
+		if handler := choose(g.plugged.Load()); handler != nil {
 			return handler(ctx, request, forward)
 		}
 		return forward(ctx, request)
 	}
+}
+
+// while active a handler answers, else the call passes.
+func while(active func() bool, handler proxy.Handler) proxy.Handler {
+	return func(ctx context.Context, request []byte, forward proxy.Forward) ([]byte, error) {
+		if !active() {
+			return forward(ctx, request)
+		}
+		return handler(ctx, request, forward)
+	}
+}
+
+func pass(ctx context.Context, request []byte, forward proxy.Forward) ([]byte, error) {
+	return forward(ctx, request)
 }

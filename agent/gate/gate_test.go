@@ -75,12 +75,19 @@ func TestPlug(t *testing.T) {
 		plug func(*Gate)
 		want codes.Code
 	}{
-		"nothing is plugged":                   {plug: func(*Gate) {}},
-		"another call has a handler":           {plug: func(g *Gate) { g.Plug(Handlers{StopPodSandbox: refuse}, on) }},
-		"the handler answers":                  {plug: func(g *Gate) { g.Plug(Handlers{RunPodSandbox: refuse}, on) }, want: codes.Unavailable},
-		"the handler is not active":            {plug: func(g *Gate) { g.Plug(Handlers{RunPodSandbox: refuse}, off) }},
-		"what decides on it panics":            {plug: func(g *Gate) { g.Plug(Handlers{RunPodSandbox: refuse}, func() bool { panic("broken") }) }},
-		"the last that was plugged is the one": {plug: func(g *Gate) { g.Plug(Handlers{RunPodSandbox: refuse}, on); g.Plug(Handlers{}, on) }},
+		"nothing is plugged":         {plug: func(*Gate) {}},
+		"another call has a handler": {plug: func(g *Gate) { g.Plug(Handlers{StopPodSandbox: refuse}, on) }},
+		"the handler answers":        {plug: func(g *Gate) { g.Plug(Handlers{RunPodSandbox: refuse}, on) }, want: codes.Unavailable},
+		"the handler is not active":  {plug: func(g *Gate) { g.Plug(Handlers{RunPodSandbox: refuse}, off) }},
+		"what decides on it panics":  {plug: func(g *Gate) { g.Plug(Handlers{RunPodSandbox: refuse}, func() bool { panic("broken") }) }},
+		"the last that was plugged is the one": {plug: func(g *Gate) {
+			g.Plug(Handlers{RunPodSandbox: refuse}, on)
+			g.Plug(Handlers{RunPodSandbox: pass}, on)
+		}},
+		"another call gets a handler later": {plug: func(g *Gate) {
+			g.Plug(Handlers{RunPodSandbox: refuse}, on)
+			g.Plug(Handlers{StopPodSandbox: refuse}, off)
+		}, want: codes.Unavailable},
 		"the handler panics and the call passes": {plug: func(g *Gate) {
 			g.Plug(Handlers{RunPodSandbox: func(context.Context, []byte, proxy.Forward) ([]byte, error) { panic("broken") }}, on)
 		}},

@@ -175,6 +175,9 @@ func bounded(record v1alpha1.Recovery, newest bool) v1alpha1.Recovery {
 	for i := range record.SlowestPods {
 		pod := &record.SlowestPods[i]
 		pod.Pod, pod.Reason = cut(pod.Pod, maxPod), cut(pod.Reason, maxReason)
+		if i > 0 {
+			pod.Steps = nil // the store has them; here they would take a quarter of the room
+		}
 	}
 	for i := range record.HeldPods {
 		pod := &record.HeldPods[i]

@@ -28,7 +28,10 @@ func record(id string) v1alpha1.Recovery {
 	}
 	for i := range 5 {
 		pod := fmt.Sprintf("warehouse-%d/inventory-controller-6d4b75cb6d-hx%d2k", i, i)
-		r.SlowestPods = append(r.SlowestPods, v1alpha1.PodRecovery{Pod: pod, Milliseconds: ptr.To[int64](123_456), Reason: "CrashLoopBackOff"})
+		r.SlowestPods = append(r.SlowestPods, v1alpha1.PodRecovery{Pod: pod, Milliseconds: ptr.To[int64](123_456), Reason: "CrashLoopBackOff", Steps: &v1alpha1.PodSteps{
+			Held: 12_345, Sandbox: 1_234, Pull: 123_456,
+			Create: 1_234, Start: 1_234, Kubelet: 12_345,
+		}})
 		r.HeldPods = append(r.HeldPods, v1alpha1.HeldPod{Pod: pod, Reason: "AttachedVolumeNotSynced"})
 	}
 	for i := range 16 {
@@ -59,6 +62,11 @@ func TestProject(t *testing.T) {
 		for _, r := range status.Recoveries[1:] {
 			if r.SlowestPods != nil || r.HeldPods != nil || r.Stages != nil {
 				t.Errorf("record %s carries pods", r.BootID)
+			}
+		}
+		for i, pod := range status.Recoveries[0].SlowestPods {
+			if (pod.Steps != nil) != (i == 0) {
+				t.Errorf("pod %d has steps %v, only the slowest one has them here", i, pod.Steps)
 			}
 		}
 	})
@@ -139,6 +147,9 @@ func TestSize(t *testing.T) {
 		}
 		for j := range r.SlowestPods {
 			r.SlowestPods[j].Reason = ""
+			if steps := r.SlowestPods[j].Steps; steps != nil {
+				steps.Pull = 0 // its images are there
+			}
 		}
 	}
 	typical.Snapshot = &v1alpha1.SnapshotStatus{Generation: 4711, InStepTime: &noon, Objects: 240, Bytes: 3 << 20}

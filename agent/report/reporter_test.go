@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -98,8 +99,11 @@ func TestLostRecords(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := &oldServer{object: v1alpha1.NodeRecovery{ObjectMeta: metav1.ObjectMeta{Name: "edge-1"},
 				Status: v1alpha1.NodeRecoveryStatus{Recoveries: records(2)}}}
-			reported[1].SlowestPods, reported[1].HeldPods = nil, nil
-			server.object.Status.Recoveries[1] = reported[1]
+			reported[1].SlowestPods, reported[1].HeldPods, reported[1].Stages = nil, nil, nil
+			for i := range reported[0].SlowestPods[1:] {
+				reported[0].SlowestPods[1+i].Steps = nil
+			}
+			server.object.Status.Recoveries = slices.Clone(reported)
 			facts := Facts{RecordsLost: tc.lost}
 			reporter := Reporter{Node: "edge-1", Client: server.client(t), Facts: func() Facts { return facts }, Wall: func() time.Time { return noon.Time },
 				Since: func() time.Time { return noon.Time }, Adopt: func(_ context.Context, spec *snapshot.Spec) error { return nil },

@@ -49,16 +49,12 @@ type Pod struct {
 // ViewPod reads a pod as the API server shows it.
 func ViewPod(pod *corev1.Pod) Pod {
 	view := Pod{
-		Key:      string(pod.UID),
+		Key:      Key(string(pod.UID), pod.Namespace+"/"+pod.Name, pod.Annotations),
 		Name:     pod.Namespace + "/" + pod.Name,
 		Finished: pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
 		Restarts: pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || pod.Spec.RestartPolicy == "",
 		Deleting: pod.DeletionTimestamp != nil,
 		Reason:   notReadyReason(pod),
-	}
-	_, mirror := pod.Annotations[mirrorAnnotation]
-	if source, known := pod.Annotations[sourceAnnotation]; mirror || (known && source != sourceAPI) {
-		view.Key = staticKeyPrefix + view.Name
 	}
 	if ready := condition(pod, corev1.PodReady); ready != nil {
 		view.Ready = ready.Status == corev1.ConditionTrue
@@ -79,6 +75,15 @@ func ViewPod(pod *corev1.Pod) Pod {
 		view.Containers = append(view.Containers, id)
 	}
 	return view
+}
+
+// Key of a pod with this UID, name (namespace/name) and annotations.
+func Key(uid, name string, annotations map[string]string) string {
+	_, mirror := annotations[mirrorAnnotation]
+	if source, known := annotations[sourceAnnotation]; mirror || (known && source != sourceAPI) {
+		return staticKeyPrefix + name
+	}
+	return uid
 }
 
 func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {

@@ -68,7 +68,7 @@ func (s State) record(down *time.Duration) v1alpha1.Recovery {
 	}
 	for _, pod := range s.slowest(maxSlowest) {
 		record.SlowestPods = append(record.SlowestPods, v1alpha1.PodRecovery{
-			Pod: pod.Name, Milliseconds: milliseconds(pod.ReadyAt), Reason: pod.Reason,
+			Pod: pod.Name, Milliseconds: milliseconds(pod.ReadyAt), Reason: pod.Reason, Steps: pod.Steps.record(),
 		})
 	}
 	for _, pod := range s.Held[:min(maxHeld, len(s.Held))] {

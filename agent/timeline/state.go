@@ -44,6 +44,8 @@ type Expected struct {
 	ReadyAt *time.Duration `json:"readyAt,omitempty"`
 	// Reason why it is not.
 	Reason string `json:"reason,omitempty"`
+	// Steps of its start. Nil: nobody saw them.
+	Steps *Steps `json:"steps,omitempty"`
 }
 
 // Held is a pod that is held back on purpose.

@@ -144,6 +144,38 @@ type PodRecovery struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason,omitempty"`
+	// steps split the time that its containers took to start by who took it. Only the
+	// slowest pod has them, and none whose start the agent did not see.
+	// +optional
+	Steps *PodSteps `json:"steps,omitempty"`
+}
+
+// PodSteps are the parts of a pod's start, in milliseconds, from kubelet's first request for
+// its sandbox until its last container was started, all attempts and all containers
+// together. They do not overlap.
+type PodSteps struct {
+	// held is how long the agent held the pod back, in milliseconds: for the start-up order,
+	// for the pod network, or for a volume.
+	// +optional
+	Held int64 `json:"held,omitempty"`
+	// sandbox is how long the container runtime took for the sandbox, the pod network
+	// included, in milliseconds.
+	// +optional
+	Sandbox int64 `json:"sandbox,omitempty"`
+	// pull is how long the container runtime took to pull images, in milliseconds. Unset:
+	// none was pulled.
+	// +optional
+	Pull int64 `json:"pull,omitempty"`
+	// create is how long the container runtime took to create containers, in milliseconds.
+	// +optional
+	Create int64 `json:"create,omitempty"`
+	// start is how long the container runtime took to start containers, in milliseconds.
+	// +optional
+	Start int64 `json:"start,omitempty"`
+	// kubelet is the rest, in milliseconds: kubelet's own work and its pauses between
+	// attempts, and init containers while they run. Unset: no container was started.
+	// +optional
+	Kubelet int64 `json:"kubelet,omitempty"`
 }
 
 // HeldPod is a pod that was held back, and why.

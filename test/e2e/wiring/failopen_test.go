@@ -68,6 +68,20 @@ func garbage(paths ...string) func(root string) error {
 	}
 }
 
+// withKubelet runs a command each time before kubelet's process starts.
+func withKubelet(command string) func(root string) error {
+	return func(root string) error {
+		dir := filepath.Join(root, "etc/systemd/system/kubelet.service.d")
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(dir, "10-broken.conf"), []byte("[Service]\nExecStartPre=-"+command+"\n"), 0o644)
+	}
+}
+
+// hangsInMidRecovery is when kubelet has asked for sandboxes and waits for them.
+const hangsInMidRecovery = "systemd-run --no-block --collect --timer-property=AccuracySec=10ms --on-active=2s systemctl kill --signal=STOP rekindle-agent.service"
+
 func stateIsAFile(root string) error {
 	path := filepath.Join(root, "var/lib/rekindle")
 	if err := os.RemoveAll(path); err != nil {
@@ -117,6 +131,32 @@ var _ = Describe("a node whose agent is broken", Ordered, func() {
 		powerOff(ctx, node)
 	}, SpecTimeout(2*time.Minute))
 
+	It("comes back when the container runtime is away for 20 s in mid-recovery", func(ctx SpecContext) {
+		Expect(node.RestoreDisk(ctx, "installed")).To(Succeed())
+		boot, err := node.Boot(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		sandboxes := func() (int, error) {
+			witness, err := boot.Witness()
+			return len(witness.Sandboxes), err
+		}
+		Eventually(ctx, sandboxes).WithTimeout(soon).WithPolling(20 * time.Millisecond).Should(BeNumerically(">", 0))
+		Expect(node.Systemctl(ctx, "stop", "containerd.service")).To(Succeed())
+		away := boot.Uptime()
+		time.Sleep(20 * time.Second)
+		Expect(node.Systemctl(ctx, "start", "containerd.service")).To(Succeed())
+		entry := fmt.Sprintf("away from %s to %s", away, boot.Uptime())
+		// Kubelet waits 10 to 15 s before it tries a pod again whose sandbox failed.
+		static := waitReady(ctx, node, staticPod(node), boot.Uptime()+worse)
+		AddReportEntry(entry, fmt.Sprintf("static pod %s, all pods %s", static, waitAllReady(ctx, node, boot.Uptime()+worse)))
+		waitPodsReady(ctx, node)
+		// It was not the agent's fault.
+		Expect(isWired(ctx, node)).To(BeTrue())
+		Expect(node.Exec(ctx, "systemctl", "show", "-p", "NRestarts", "--value", "rekindle-agent.service")).To(Equal("0\n"))
+		_, err = node.Exec(ctx, "test", "-e", "/run/rekindle/unhooked")
+		Expect(err).To(HaveOccurred(), "kubelet was taken away from the agent")
+		powerOff(ctx, node)
+	}, SpecTimeout(3*time.Minute))
+
 	DescribeTable("is never worse than a plain one",
 		func(ctx SpecContext, broken func(root string) error, wired bool) {
 			for _, linkUp := range []bool{true, false} {
@@ -148,6 +188,8 @@ var _ = Describe("a node whose agent is broken", Ordered, func() {
 		Entry("its socket unit is deleted", remove("etc/systemd/system/rekindle-agent.socket", "etc/systemd/system/sockets.target.wants"), true, SpecTimeout(4*time.Minute)),
 		Entry("it hangs at its start", program(hangsAtOnce), false, SpecTimeout(4*time.Minute)),
 		Entry("it hangs later, each time", program(hangsLater), false, SpecTimeout(4*time.Minute)),
+		Entry("it hangs while it holds kubelet's calls to the container runtime, each time", withKubelet(hangsInMidRecovery), false, SpecTimeout(4*time.Minute)),
+		Entry("the gate's socket is deleted, each time", withKubelet("rm -f /run/rekindle/cri.sock"), false, SpecTimeout(4*time.Minute)),
 		Entry("its store and its keys are damaged", garbage("var/lib/rekindle/rekindle.db", "var/lib/rekindle/pki/ca.crt"), true, SpecTimeout(4*time.Minute)),
 		Entry("its state directory is a file", stateIsAFile, false, SpecTimeout(4*time.Minute)),
 		Entry("its file system comes 20 s late", lateMount(20), true, SpecTimeout(4*time.Minute)),
