@@ -14,7 +14,7 @@ const (
 	retryEvery   = time.Second
 	// networkTime is how long a pod is held for the network at a time. Then kubelet is
 	// answered, and people see why.
-	networkTime = time.Minute
+	networkTime = 20 * time.Second
 	// goodTime is how long pods get a network after the last one that did, without asking.
 	goodTime = 2 * time.Second
 )
