@@ -61,5 +61,10 @@ func (h *Holder) networkReady(ctx context.Context) bool {
 		return true
 	}
 	ready, err := h.NetworkReady(ctx)
+	if err == nil && ready {
+		h.mu.Lock()
+		h.networkGood = h.Boot()
+		h.mu.Unlock()
+	}
 	return err != nil || ready
 }
