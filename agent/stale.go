@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-logr/logr"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -40,7 +42,10 @@ func newSandboxes(log logr.Logger, settings config.Config, boot func() (string, 
 	if err != nil {
 		log.Error(err, "Boot id cannot be read, sandboxes of earlier boots are not told from those of this one")
 	}
-	connection, err := grpc.NewClient(settings.CRIEndpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	// The agent is up before the runtime. A pause that had grown until then would let the first sandboxes be made unseen.
+	pause := backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 250 * time.Millisecond}
+	connection, err := grpc.NewClient(settings.CRIEndpoint, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: pause, MinConnectTimeout: 5 * time.Second}))
 	if err != nil {
 		log.Error(err, "Container runtime cannot be asked, sandboxes of earlier boots are stopped as kubelet asks", "endpoint", settings.CRIEndpoint)
 		return nil

@@ -1,13 +1,79 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"net"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"rekindle.edge/agent/config"
 	"rekindle.edge/agent/snapshot"
 )
+
+// oldRuntime has one sandbox of an earlier boot, which is on the node's network.
+type oldRuntime struct {
+	runtimeapi.UnimplementedRuntimeServiceServer
+}
+
+func (oldRuntime) ListPodSandbox(context.Context, *runtimeapi.ListPodSandboxRequest) (*runtimeapi.ListPodSandboxResponse, error) {
+	return &runtimeapi.ListPodSandboxResponse{Items: []*runtimeapi.PodSandbox{{Id: "old", State: runtimeapi.PodSandboxState_SANDBOX_NOTREADY}}}, nil
+}
+
+func (oldRuntime) PodSandboxStatus(context.Context, *runtimeapi.PodSandboxStatusRequest) (*runtimeapi.PodSandboxStatusResponse, error) {
+	return &runtimeapi.PodSandboxStatusResponse{Status: &runtimeapi.PodSandboxStatus{Id: "old", State: runtimeapi.PodSandboxState_SANDBOX_NOTREADY}}, nil
+}
+
+func (oldRuntime) Status(context.Context, *runtimeapi.StatusRequest) (*runtimeapi.StatusResponse, error) {
+	network := `{"Networks":[{"Config":{"Name":"pods","Plugins":[{"Source":"{\"type\":\"bridge\",\"ipam\":{\"type\":\"host-local\",\"subnet\":\"192.0.2.0/24\"}}"}]}}]}`
+	return &runtimeapi.StatusResponse{Info: map[string]string{"cniconfig": network}}, nil
+}
+
+func TestARuntimeThatIsUpLongAfterTheAgentIsSeenAtOnce(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "runtime.sock")
+	old := newSandboxes(logr.Discard(), config.Config{CRIEndpoint: "unix://" + socket}, func() (string, error) { return "boot-1", nil })
+	old.Dir = t.TempDir()
+	old.recovery.Store(&recovery{over: make(chan struct{}), expected: func() int { return 1 }})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		old.Run(ctx)
+	}()
+	defer func() {
+		cancel()
+		<-ended
+	}()
+	time.Sleep(3200 * time.Millisecond) // by default the pause is 2 s by now
+
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	runtimeapi.RegisterRuntimeServiceServer(server, oldRuntime{})
+	go func() { _ = server.Serve(listener) }()
+	defer server.Stop()
+	time.Sleep(400 * time.Millisecond)
+
+	request, err := proto.Marshal(&runtimeapi.StopPodSandboxRequest{PodSandboxId: "old"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = old.Stop(t.Context(), request, func(context.Context, []byte) ([]byte, error) {
+		t.Error("the stop was not deferred")
+		return nil, nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
 
 func TestAddresses(t *testing.T) {
 	store, err := snapshot.Open(t.TempDir(), logr.Discard())

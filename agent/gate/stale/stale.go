@@ -20,6 +20,8 @@ const (
 	listTimeout = 2 * time.Second
 	// statusTimeout bounds a question about one sandbox, or the network.
 	statusTimeout = time.Second
+	// viewFor is how long a look at the leases is good for: kubelet stops many sandboxes at once.
+	viewFor = 100 * time.Millisecond
 	// networksFor is how long the network configuration is taken as read.
 	networksFor = 5 * time.Second
 )
@@ -52,15 +54,19 @@ type Options struct {
 type Sandboxes struct {
 	Options
 
-	// root of the node's files, and the pauses of Run; tests set them.
-	root        string
-	pace, retry time.Duration
+	// root of the node's files, the pauses of Run, and viewFor; tests set them.
+	root               string
+	pace, retry, fresh time.Duration
 
 	// passing bounds how many stops are carried out at once while pods start.
 	passing chan struct{}
 
 	mu    sync.Mutex
 	state *state
+
+	viewMu   sync.Mutex
+	lastView view
+	viewed   time.Time
 
 	networkMu    sync.Mutex
 	networks     []network
@@ -70,7 +76,7 @@ type Sandboxes struct {
 
 // New makes Sandboxes; Run carries out what they defer.
 func New(options Options) *Sandboxes {
-	return &Sandboxes{Options: options, root: "/", pace: 500 * time.Millisecond, retry: 30 * time.Second,
+	return &Sandboxes{Options: options, root: "/", pace: 500 * time.Millisecond, retry: 30 * time.Second, fresh: viewFor,
 		passing: make(chan struct{}, runtime.GOMAXPROCS(0))}
 }
 
@@ -255,8 +261,17 @@ func (s *Sandboxes) notReady(ctx context.Context, id string) bool {
 	return err == nil && status.GetStatus() != nil && status.GetStatus().GetState() == runtimeapi.PodSandboxState_SANDBOX_NOTREADY
 }
 
-// view looks at the addresses as they are now.
+// view looks at the addresses as they are now, or were a moment ago.
 func (s *Sandboxes) view(ctx context.Context) view {
+	s.viewMu.Lock()
+	defer s.viewMu.Unlock()
+	if s.viewed.IsZero() || time.Since(s.viewed) >= s.fresh {
+		s.lastView, s.viewed = s.look(ctx), time.Now()
+	}
+	return s.lastView
+}
+
+func (s *Sandboxes) look(ctx context.Context) view {
 	networks := s.currentNetworks(ctx)
 	v := view{networks: networks, setUp: setUpIn(s.root, networks)}
 	for _, n := range networks {

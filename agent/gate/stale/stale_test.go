@@ -132,7 +132,7 @@ func (r *rig) agent() *Sandboxes {
 		Log: testr.New(r.t), Runtime: r.runtime, Dir: filepath.Join(r.root, "run"), BootID: "boot-1",
 		Recovering: r.recovering.Load, Expected: func() int { return r.expected },
 	})
-	s.root, s.pace, s.retry = r.root, time.Millisecond, 5*time.Millisecond
+	s.root, s.pace, s.retry, s.fresh = r.root, time.Millisecond, 5*time.Millisecond, 0
 	return s
 }
 
