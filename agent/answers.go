@@ -94,6 +94,12 @@ func answers(ctx context.Context, settings config.Config, server *localapi.Serve
 	}
 	holding.Begin(objects, m.Offline)
 	handler.Held, handler.ListRefused = holding.Why, holding.ListRefused
+	go missed.Keep(ctx, filepath.Join(wiring.RunDir, missedFile))
+	handler.Metrics, handler.Exposition, err = exposition(nodeCollector{trusted: objects.Trusted, linked: linked, last: witness.LastRecovery})
+	if err != nil {
+		log.Error(err, "Nothing is counted, and /metrics is the API server's")
+		handler.Metrics, handler.Exposition = nil, nil
+	}
 	stop := answer.New(handler, clock.RealClock{})
 	beginOrder(ctx, starts, handler, witness)
 	server.Answer(handler)
@@ -110,6 +116,9 @@ func answers(ctx context.Context, settings config.Config, server *localapi.Serve
 
 // inStepFile is there once the mirror was in step in this boot.
 const inStepFile = "in-step"
+
+// missedFile has what was asked for in vain in this boot.
+const missedFile = "missed.json"
 
 // startedFile is there once the agent has answered in this boot.
 const startedFile = "answered"

@@ -66,6 +66,14 @@ func (w Witness) StagesOpened(stages []v1alpha1.StageRecovery) {
 	w.loop.emit(timeline.StagesOpened{Stages: stages})
 }
 
+// LastRecovery is the newest record, nil if there is none.
+func (w Witness) LastRecovery() *v1alpha1.Recovery {
+	if recoveries := w.loop.reported.Load().Recoveries; len(recoveries) > 0 {
+		return &recoveries[0]
+	}
+	return nil
+}
+
 // offer hands an event to the loop if that has room for it.
 func (l *loop) offer(event timeline.Event) {
 	select {

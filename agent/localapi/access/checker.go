@@ -79,6 +79,9 @@ type question struct {
 func questionOf(who User, info *request.RequestInfo) question {
 	groups := slices.Clone(who.Groups)
 	slices.Sort(groups)
+	if !info.IsResourceRequest {
+		return question{user: who.Name, groups: strings.Join(groups, ","), verb: info.Verb, name: info.Path} // as in questionIn
+	}
 	return question{
 		user: who.Name, groups: strings.Join(groups, ","), verb: info.Verb, group: info.APIGroup, version: info.APIVersion,
 		resource: info.Resource, subresource: info.Subresource, namespace: info.Namespace, name: info.Name,
@@ -90,6 +93,12 @@ func (q question) key() string {
 }
 
 func (q question) spec(who User) authorizationv1.SubjectAccessReviewSpec {
+	if q.resource == "" {
+		return authorizationv1.SubjectAccessReviewSpec{
+			User: who.Name, Groups: who.Groups, UID: who.UID,
+			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: q.name, Verb: q.verb},
+		}
+	}
 	return authorizationv1.SubjectAccessReviewSpec{
 		User: who.Name, Groups: who.Groups, UID: who.UID,
 		ResourceAttributes: &authorizationv1.ResourceAttributes{

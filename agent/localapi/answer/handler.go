@@ -66,6 +66,10 @@ type Handler struct {
 	Access   Access
 	// Missed is told of reads that could be answered neither way.
 	Missed func(resource schema.GroupResource, client string)
+	// Metrics counts requests; nil: nobody does. Exposition answers /metrics; nil: the API
+	// server does.
+	Metrics    *Metrics
+	Exposition http.Handler
 	// FreshnessWait is how long the first lists of a boot wait for the mirror.
 	FreshnessWait func() time.Duration
 	// Uplink is since when the node has had a way to the API server, false while it has
@@ -145,11 +149,19 @@ func (h *Handler) take(event snapshot.Event) {
 // Serve answers a request if the node can and should. False: it is to be passed on, and
 // nothing was written.
 func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, info *request.RequestInfo, caller Caller) bool {
+	served := h.serve(w, r, info, caller)
+	if !served && info.IsResourceRequest {
+		h.passed(info)
+	}
+	return served
+}
+
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request, info *request.RequestInfo, caller Caller) bool {
 	if r.Header.Get("Upgrade") != "" {
 		return false
 	}
 	if !info.IsResourceRequest {
-		return h.discovery(w, r, info, caller)
+		return h.metrics(w, r, info, caller) || h.discovery(w, r, info, caller)
 	}
 	if take := h.writerOf(info); take != nil && caller.Node {
 		return h.write(w, r, info, take)
@@ -162,6 +174,7 @@ func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, info *request.Re
 		return h.read(w, r, info, caller)
 	case "create", "update", "patch", "delete":
 		if reach, _ := h.Upstream.Reach(); reach != CutOff {
+			h.count(info, sourceUpstream)
 			h.Upstream.Pass(h.overhear(w, info), r)
 			return true
 		}

@@ -1,9 +1,14 @@
 package answer
 
 import (
+	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -33,4 +38,54 @@ func TestMissed(t *testing.T) {
 	if len(m.Most()) != missedShown || len(m.counts) != missedKept {
 		t.Errorf("%d shown, %d counted", len(m.Most()), len(m.counts))
 	}
+}
+
+func TestMissedOutlivesTheAgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "run", "missed.json")
+		ingresses := schema.GroupResource{Group: "networking.k8s.io", Resource: "ingresses"}
+		run := func() (*Missed, func()) {
+			m := &Missed{}
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				m.Keep(ctx, path)
+			}()
+			synctest.Wait()
+			return m, func() { cancel(); <-done }
+		}
+		first, _ := run()
+		first.Add(ingresses, "traefik")
+		time.Sleep(missedEvery)
+		synctest.Wait()
+
+		// The first one is killed; what it wrote is there.
+		second, stop := run()
+		second.Add(ingresses, "traefik")
+		stop()
+
+		third, stop := run()
+		want := []v1alpha1.MissedResource{{Group: "networking.k8s.io", Resource: "ingresses", Client: "traefik", Count: 2}}
+		if diff := cmp.Diff(want, third.Most()); diff != "" {
+			t.Error(diff)
+		}
+		stop()
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%v, %v", info, err)
+		}
+
+		// A file that cannot be read is told, and counting goes on.
+		if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		fourth, stop := run()
+		fourth.Add(ingresses, "kubectl")
+		stop()
+		fifth, stop := run()
+		defer stop()
+		if got := fifth.Most(); len(got) != 1 || got[0].Client != "kubectl" {
+			t.Errorf("got %v", got)
+		}
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/utils/clock"
 )
 
@@ -90,12 +91,13 @@ func (h *Handler) freshUntil() (time.Time, bool) {
 }
 
 // try asks upstream first. It says whether that has answered.
-func (h *Handler) try(w http.ResponseWriter, r *http.Request) bool {
+func (h *Handler) try(w http.ResponseWriter, r *http.Request, info *request.RequestInfo) bool {
 	if h.reach() == CutOff {
 		return false
 	}
 	err := h.Upstream.Try(w, r, Patience)
 	if err == nil {
+		h.count(info, sourceUpstream)
 		return true
 	}
 	h.doubt.raise()

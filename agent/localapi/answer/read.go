@@ -41,7 +41,7 @@ func (h *Handler) read(w http.ResponseWriter, r *http.Request, info *request.Req
 	live := info.Verb == "get" && r.URL.Query().Get("resourceVersion") == "" || getOnly[resource.GroupResource()]
 	// Columns of a kind that only the API server knows.
 	live = live || linked && h.plainTable(r, resource)
-	if live && h.try(w, r) {
+	if live && h.try(w, r, info) {
 		return true
 	}
 	return h.answer(w, r, info, caller)
@@ -53,6 +53,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, info *request.R
 		fail(w, r, err)
 		return true
 	}
+	h.count(info, sourceLocal)
 	resource := resourceOf(info)
 	q, err := newQuery(r, info, h.collections.Of(resource))
 	if err != nil {
@@ -97,6 +98,7 @@ func (h *Handler) unheld(w http.ResponseWriter, r *http.Request, info *request.R
 		if h.ListRefused != nil && caller.Node {
 			h.ListRefused()
 		}
+		h.count(info, sourceNone)
 		fail(w, r, apierrors.NewServiceUnavailable("rekindle-agent: the list of pods is held back until the API server can be asked: "+why))
 		return true
 	}
@@ -117,6 +119,7 @@ func (h *Handler) unheld(w http.ResponseWriter, r *http.Request, info *request.R
 	if h.Missed != nil {
 		h.Missed(resource.GroupResource(), client(r))
 	}
+	h.count(info, sourceNone)
 	fail(w, r, notHeld(what))
 	return true
 }

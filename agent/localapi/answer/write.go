@@ -69,11 +69,15 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, info *request.Re
 	h.noteEvent(info, body)
 	rewind := func() { r.Body = io.NopCloser(bytes.NewReader(body)) }
 	rewind()
-	if !h.first(info) && h.try(h.overhear(w, info), r) {
+	if !h.first(info) && h.try(h.overhear(w, info), r, info) {
 		return true
 	}
 	rewind()
-	return take(h, w, r, info, body)
+	if !take(h, w, r, info, body) {
+		return false
+	}
+	h.count(info, sourceLocal)
+	return true
 }
 
 // first says which writes the node answers itself also while linked: reviews, since what

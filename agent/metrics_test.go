@@ -1,0 +1,75 @@
+package main
+
+import (
+	"io"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/ptr"
+
+	"rekindle.edge/api/v1alpha1"
+)
+
+func TestExposition(t *testing.T) {
+	cases := map[string]struct {
+		c    nodeCollector
+		want []string
+	}{
+		"a node that came back cut off": {
+			c: nodeCollector{
+				trusted: func() (bool, string) { return true, "" }, linked: func() bool { return false },
+				last: func() *v1alpha1.Recovery {
+					return &v1alpha1.Recovery{Result: v1alpha1.RecoveryComplete, ConnectivityAtStart: v1alpha1.ConnectivityOffline, TotalMilliseconds: ptr.To[int64](7250)}
+				},
+			},
+			want: []string{
+				"rekindle_api_server_answers 0", `rekindle_last_recovery_complete{connectivity="offline"} 1`,
+				`rekindle_last_recovery_seconds{connectivity="offline"} 7.25`, "rekindle_pod_list_trusted 1",
+			},
+		},
+		"an incomplete recovery has no time": {
+			c: nodeCollector{
+				trusted: func() (bool, string) { return true, "" }, linked: func() bool { return true },
+				last: func() *v1alpha1.Recovery {
+					return &v1alpha1.Recovery{Result: v1alpha1.RecoveryIncomplete, ConnectivityAtStart: v1alpha1.ConnectivityOnline}
+				},
+			},
+			want: []string{"rekindle_api_server_answers 1", `rekindle_last_recovery_complete{connectivity="online"} 0`, "rekindle_pod_list_trusted 1"},
+		},
+		"a list that is held back, and no record": {
+			c: nodeCollector{
+				trusted: func() (bool, string) { return false, "damaged" }, linked: func() bool { return true },
+				last: func() *v1alpha1.Recovery { return nil },
+			},
+			want: []string{"rekindle_api_server_answers 1", "rekindle_pod_list_trusted 0"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, handler, err := exposition(tc.c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer := httptest.NewRecorder()
+			handler.ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
+			body, err := io.ReadAll(answer.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for line := range strings.Lines(string(body)) {
+				if strings.HasPrefix(line, "rekindle_") {
+					got = append(got, strings.TrimSpace(line))
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+			if !strings.Contains(string(body), "process_resident_memory_bytes") {
+				t.Error("the process is not measured")
+			}
+		})
+	}
+}
