@@ -132,7 +132,7 @@ func run(args []string, stderr io.Writer) int {
 	var holding *hold.Holding
 	var started func(string)
 	if *wired {
-		warm = warmup.New(warmup.Options{StateDir: settings.StateDir, RunDir: wiring.RunDir, Root: "/"})
+		warm = warmup.New(warmup.Options{StateDir: settings.StateDir, RunDir: wiring.RunDir, Root: "/", CRIEndpoint: settings.CRIEndpoint})
 		state := &kubeletState{}
 		serving = state.condition
 		ready = after(2, ready)

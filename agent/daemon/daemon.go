@@ -125,7 +125,9 @@ func (d Daemon) Run(ctx context.Context) error {
 			m.Adopt(spec)
 			d.Warm.Adopt(spec)
 		}
-		d.Warm.Begin(ctx, loop.spec, loop.signal)
+		d.Warm.Begin(ctx, warmup.Boot{
+			ID: bootID, Unclean: loop.unclean, Spec: loop.spec, Objects: store.Objects(), Recovered: loop.closed, Changed: loop.signal,
+		})
 	}
 	if d.Opened != nil {
 		d.Opened(store, m, Witness{loop})
@@ -206,6 +208,10 @@ func (d Daemon) begin(log logr.Logger, store *snapshot.Store, bootID string) (*l
 		log.Info("Measuring this boot", "expectedPods", len(start.open.Expected), "notReadyBefore", start.open.NotReadyBefore, "targetSeconds", start.open.TargetSeconds)
 	}
 	l.adoptStart(start, boot.Mark{BootID: bootID})
+	l.unclean = contents.Mark == nil || start.previous != nil && start.previous.End != v1alpha1.PreviousEndClean
+	if l.tracker == nil {
+		close(l.closed)
+	}
 	return l, nil
 }
 
@@ -294,6 +300,9 @@ func (d Daemon) emitStarts(emit source.Emit) source.Emit {
 func (d Daemon) runUpstream(ctx context.Context, l *loop, m *mirror.Mirror) {
 	link := &upstream.Link{Changed: func(online bool) {
 		l.emit(timeline.Answered{At: d.Machine.Clock.Boot(), Online: online})
+		if online && d.Warm != nil {
+			d.Warm.Online()
+		}
 		l.signal()
 	}}
 	upstream.Upstream{

@@ -53,6 +53,8 @@ type loop struct {
 	// missing still.
 	bootID      string
 	reset, lost bool
+	// unclean says that the boot before did not end in an orderly way, as far as is known.
+	unclean bool
 
 	// serving gives the condition LocalAPIServing, unless it is unset; served is what it was.
 	serving func() metav1.Condition
@@ -66,7 +68,7 @@ type loop struct {
 	orders chan order
 	// done is closed when run has returned: nobody takes events any more.
 	done chan struct{}
-	// closed is closed with the record.
+	// closed is closed with the record, or at once if there is none.
 	closed chan struct{}
 	// changed has room for one signal that reported has changed.
 	changed  chan struct{}

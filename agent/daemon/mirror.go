@@ -29,6 +29,8 @@ func (d Daemon) facts(l *loop, m *mirror.Mirror) func() report.Facts {
 		facts.Fresh, facts.Findings = r.Fresh, slices.Concat(storeFindings(l.store), facts.Findings, r.Findings)
 		if d.Warm != nil {
 			facts.Findings = append(facts.Findings, d.Warm.Findings()...)
+			warm := d.Warm.Images()
+			facts.Images, facts.Warm = warm.Status, warm.Warm
 		}
 		facts.Snapshot = &v1alpha1.SnapshotStatus{Objects: r.Objects}
 		facts.Snapshot.Generation, facts.Snapshot.Bytes = snapshot.OnDisk(d.Config.StateDir)

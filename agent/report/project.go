@@ -50,6 +50,10 @@ type Facts struct {
 	SurvivesUntil time.Time
 	// Forecast of the next recovery; nil: there is no history.
 	Forecast *v1alpha1.Forecast
+	// Warm is the condition ImagesWarm. Unset: the agent is not installed.
+	Warm metav1.Condition
+	// Images is unset until they were looked at.
+	Images *v1alpha1.ImagesStatus
 	// Snapshot is unset until there is one.
 	Snapshot *v1alpha1.SnapshotStatus
 	// Findings in any order and number.
@@ -63,10 +67,8 @@ type Facts struct {
 // they have in the present status; others get the time now.
 func Project(facts Facts, present v1alpha1.NodeRecoveryStatus, now metav1.Time) v1alpha1.NodeRecoveryStatus {
 	status := v1alpha1.NodeRecoveryStatus{AgentVersion: cut(facts.AgentVersion, maxVersion)}
-	mode := v1alpha1.ModeEnforce
 	if facts.Spec != nil {
 		status.ObservedGeneration = facts.Spec.Generation
-		mode = facts.Spec.Spec.Mode
 	}
 	if kept := meta.FindStatusCondition(present.Conditions, v1alpha1.ConditionRestartReady); facts.Ready.Type == "" && kept != nil {
 		facts.Ready = *kept
@@ -74,7 +76,7 @@ func Project(facts Facts, present v1alpha1.NodeRecoveryStatus, now metav1.Time) 
 			facts.Ready = metav1.Condition{}
 		}
 	}
-	for _, condition := range conditions(mode, facts.Fresh, facts.Serving, facts.Ready) {
+	for _, condition := range conditions(facts) {
 		if old := meta.FindStatusCondition(present.Conditions, condition.Type); old != nil && old.Status == condition.Status {
 			condition.LastTransitionTime = old.LastTransitionTime
 		} else {
@@ -93,6 +95,7 @@ func Project(facts Facts, present v1alpha1.NodeRecoveryStatus, now metav1.Time) 
 	if !facts.SurvivesUntil.IsZero() {
 		status.SurvivesOfflineUntil = ptr.To(metav1.NewTime(facts.SurvivesUntil).Rfc3339Copy())
 	}
+	status.Images = facts.Images
 	if facts.Snapshot != nil {
 		status.Snapshot = facts.Snapshot.DeepCopy()
 		if t := status.Snapshot.InStepTime; t != nil {
@@ -135,12 +138,12 @@ func worst(findings []v1alpha1.Finding) []v1alpha1.Finding {
 	return sorted
 }
 
-// conditions of an agent that measures, mirrors, serves and judges, and does nothing else yet.
-func conditions(mode v1alpha1.Mode, fresh, serving, ready metav1.Condition) []metav1.Condition {
+// conditions of the node, in the order of the status.
+func conditions(facts Facts) []metav1.Condition {
 	unknown := func(kind, reason, message string) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: reason, Message: message}
 	}
-	const notYet = "This version of the agent does not do this yet."
+	fresh, serving, ready, warm := facts.Fresh, facts.Serving, facts.Ready, facts.Warm
 	if fresh.Type == "" {
 		fresh = unknown(v1alpha1.ConditionSnapshotFresh, v1alpha1.ReasonNotSynced, "Nothing was read yet.")
 	}
@@ -150,14 +153,13 @@ func conditions(mode v1alpha1.Mode, fresh, serving, ready metav1.Condition) []me
 	if ready.Type == "" {
 		ready = unknown(v1alpha1.ConditionRestartReady, v1alpha1.ReasonNotEvaluated, "No dry run was made yet.")
 	}
-	acts, actsMessage := v1alpha1.ReasonNotImplemented, notYet
-	if mode == v1alpha1.ModeObserve {
-		acts, actsMessage = v1alpha1.ReasonObserveOnly, "The policy's mode is Observe: nothing is changed on the node."
+	if warm.Type == "" {
+		warm = unknown(v1alpha1.ConditionImagesWarm, v1alpha1.ReasonNotInstalled, "The agent only measures: it keeps no images. Run rekindle-agent install on the node.")
 	}
 	return []metav1.Condition{
 		ready,
 		fresh,
-		unknown(v1alpha1.ConditionImagesWarm, acts, actsMessage),
+		warm,
 		serving,
 	}
 }

@@ -91,18 +91,17 @@ func TestProject(t *testing.T) {
 		}
 		want := map[string]string{
 			v1alpha1.ConditionRestartReady: v1alpha1.ReasonNotEvaluated, v1alpha1.ConditionSnapshotFresh: v1alpha1.ReasonNotSynced,
-			v1alpha1.ConditionImagesWarm: v1alpha1.ReasonNotImplemented, v1alpha1.ConditionLocalAPIServing: v1alpha1.ReasonNotInstalled,
+			v1alpha1.ConditionImagesWarm: v1alpha1.ReasonNotInstalled, v1alpha1.ConditionLocalAPIServing: v1alpha1.ReasonNotInstalled,
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("reasons (-want +got):\n%s", diff)
 		}
 	})
-	t.Run("mode Observe is the reason for what is not done", func(t *testing.T) {
-		facts := Facts{Spec: &snapshot.Spec{Spec: v1alpha1.NodeRecoverySpec{Mode: v1alpha1.ModeObserve}}}
-		for _, c := range Project(facts, v1alpha1.NodeRecoveryStatus{}, noon).Conditions[2:3] {
-			if c.Reason != v1alpha1.ReasonObserveOnly {
-				t.Errorf("condition %s has reason %s", c.Type, c.Reason)
-			}
+	t.Run("images are as they were told", func(t *testing.T) {
+		warm := metav1.Condition{Type: v1alpha1.ConditionImagesWarm, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonImagesPresent}
+		got := Project(Facts{Warm: warm, Images: &v1alpha1.ImagesStatus{Wanted: 2}}, v1alpha1.NodeRecoveryStatus{}, noon)
+		if got.Images.Wanted != 2 || got.Conditions[2].Reason != v1alpha1.ReasonImagesPresent {
+			t.Errorf("images %+v, condition %+v", got.Images, got.Conditions[2])
 		}
 	})
 	t.Run("what is too long is cut", func(t *testing.T) {

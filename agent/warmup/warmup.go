@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"rekindle.edge/agent/snapshot"
+	"rekindle.edge/agent/warmup/images"
 	"rekindle.edge/agent/warmup/nodefiles"
 	"rekindle.edge/api/v1alpha1"
 )
@@ -22,6 +23,8 @@ import (
 const (
 	// filesDir is below the state directory.
 	filesDir = "nodefiles"
+	// imagesFile is too.
+	imagesFile = "images.json"
 	// restoredFile is there once node files were put back in this boot: one that somebody
 	// removes later must not come back with a restart of the agent.
 	restoredFile = "nodefiles-restored"
@@ -33,6 +36,23 @@ type Options struct {
 	StateDir, RunDir string
 	// Root of the node's files.
 	Root string
+	// CRIEndpoint is the container runtime's, unix://PATH.
+	CRIEndpoint string
+}
+
+// Boot is what the agent knows of this boot when it begins.
+type Boot struct {
+	ID string
+	// Unclean says that the boot before did not end in an orderly way, as far as is known.
+	Unclean bool
+	// Spec that applied before the restart; nil: none.
+	Spec *snapshot.Spec
+	// Objects of the snapshot.
+	Objects *snapshot.Objects
+	// Recovered is closed when the recovery is over.
+	Recovered <-chan struct{}
+	// Changed is called, without waiting, when Findings or Images give something else.
+	Changed func()
 }
 
 // Warmup is the running part.
@@ -41,6 +61,8 @@ type Warmup struct {
 	files   *nodefiles.Keeper
 
 	mu sync.Mutex
+	// images is nil before Begin.
+	images *images.Keeper
 	// spec is nil while no policy applies.
 	spec    *v1alpha1.NodeRecoverySpec
 	changed func()
@@ -53,17 +75,19 @@ func New(options Options) *Warmup {
 	return w
 }
 
-// Begin puts back what the boot has lost. It is called before containerd and kubelet start,
-// with the spec that applied before the restart. Changed is called, without waiting, when
-// Report gives something else.
-func (w *Warmup) Begin(ctx context.Context, spec *snapshot.Spec, changed func()) {
+// Begin puts back what the boot has lost. It is called before containerd and kubelet start.
+func (w *Warmup) Begin(ctx context.Context, b Boot) {
 	log := logr.FromContextOrDiscard(ctx)
+	keeper := images.New(images.Options{
+		Endpoint: w.options.CRIEndpoint, StateFile: filepath.Join(w.options.StateDir, imagesFile),
+		BootID: b.ID, Unclean: b.Unclean, Objects: b.Objects, Spec: w.current, Recovered: b.Recovered, Changed: b.Changed,
+	})
 	w.mu.Lock()
-	w.changed = changed
+	w.changed, w.images = b.Changed, keeper
 	w.mu.Unlock()
-	w.Adopt(spec)
+	w.Adopt(b.Spec)
 	files := w.nodeFiles()
-	if len(files) == 0 || spec.Spec.Mode == v1alpha1.ModeObserve {
+	if len(files) == 0 || b.Spec.Spec.Mode == v1alpha1.ModeObserve {
 		return
 	}
 	mark := filepath.Join(w.options.RunDir, restoredFile)
@@ -85,16 +109,45 @@ func (w *Warmup) Begin(ctx context.Context, spec *snapshot.Spec, changed func())
 // Adopt takes a spec over; nil: no policy applies.
 func (w *Warmup) Adopt(spec *snapshot.Spec) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.spec = nil
 	if spec != nil {
 		w.spec = &spec.Spec
 	}
+	keeper := w.images
+	w.mu.Unlock()
+	if keeper != nil {
+		keeper.Wake(false)
+	}
 }
 
-// Run keeps everything warm until ctx ends.
+// Online tells that the API server has begun to answer: registries may as well.
+func (w *Warmup) Online() {
+	w.mu.Lock()
+	keeper := w.images
+	w.mu.Unlock()
+	keeper.Wake(true)
+}
+
+// Images is what the status says of them.
+func (w *Warmup) Images() images.Report {
+	w.mu.Lock()
+	keeper := w.images
+	w.mu.Unlock()
+	return keeper.Report()
+}
+
+func (w *Warmup) current() *v1alpha1.NodeRecoverySpec {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.spec
+}
+
+// Run keeps everything warm until ctx ends. It is called after Begin.
 func (w *Warmup) Run(ctx context.Context) {
-	w.files.Run(ctx, w.nodeFiles)
+	var running sync.WaitGroup
+	running.Go(func() { w.files.Run(ctx, w.nodeFiles) })
+	running.Go(func() { w.images.Run(ctx) })
+	running.Wait()
 }
 
 func (w *Warmup) nodeFiles() []string {

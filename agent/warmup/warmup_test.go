@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+
 	"rekindle.edge/agent/snapshot"
 	"rekindle.edge/api/v1alpha1"
 )
@@ -38,6 +40,7 @@ func TestNodeFilesArePutBackOnceABoot(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			first := New(Options{StateDir: state, RunDir: run, Root: root})
+			first.Begin(ctx, boot(t, nil, func() {}))
 			first.Adopt(spec)
 			done := make(chan struct{})
 			go func() { first.Run(ctx); close(done) }()
@@ -55,7 +58,7 @@ func TestNodeFilesArePutBackOnceABoot(t *testing.T) {
 			begin := func() {
 				must(os.RemoveAll(filepath.Join(root, "run")))
 				must(os.Mkdir(filepath.Join(root, "run"), 0o755))
-				New(Options{StateDir: state, RunDir: run, Root: root}).Begin(t.Context(), spec, func() {})
+				New(Options{StateDir: state, RunDir: run, Root: root}).Begin(t.Context(), boot(t, spec, func() {}))
 			}
 			begin()
 			if tc.restart {
@@ -76,17 +79,31 @@ func TestAFileThatIsNotKeptIsAFinding(t *testing.T) {
 	}
 	told := make(chan struct{}, 10)
 	w := New(Options{StateDir: t.TempDir(), RunDir: t.TempDir(), Root: root})
-	w.Begin(t.Context(), &snapshot.Spec{Spec: v1alpha1.NodeRecoverySpec{
+	w.Begin(t.Context(), boot(t, &snapshot.Spec{Spec: v1alpha1.NodeRecoverySpec{
 		Mode: v1alpha1.ModeObserve, Snapshot: v1alpha1.Snapshot{NodeFiles: []string{"/run/flannel/subnet.env"}},
-	}}, func() { told <- struct{}{} })
+	}}, func() { told <- struct{}{} }))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { w.Run(ctx); close(done) }()
-	<-told
-	findings := w.Findings()
+	var findings []v1alpha1.Finding
+	for len(findings) == 0 {
+		<-told
+		findings = w.Findings()
+	}
 	cancel()
 	<-done
 	if len(findings) != 1 || findings[0].Reason != v1alpha1.ReasonNodeFileNotKept || findings[0].Object != "file//run/flannel/subnet.env" {
 		t.Errorf("findings %+v", findings)
 	}
+}
+
+// boot is one with an empty snapshot.
+func boot(t *testing.T, spec *snapshot.Spec, changed func()) Boot {
+	t.Helper()
+	store, err := snapshot.Open(t.TempDir(), logr.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	return Boot{ID: "one", Spec: spec, Objects: store.Objects(), Changed: changed}
 }

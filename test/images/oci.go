@@ -31,11 +31,13 @@ type descriptor struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// Write writes the image as an OCI archive: a tar of an OCI image layout.
-func (i Image) Write(w io.Writer) error {
+// parts are the image's blobs.
+type parts struct{ layer, config, manifest []byte }
+
+func (i Image) parts() (parts, error) {
 	layer, err := i.layer()
 	if err != nil {
-		return err
+		return parts{}, err
 	}
 	entrypoint := append([]string{"/" + filepath.Base(i.Binary)}, i.Args...)
 	config, err := json.Marshal(map[string]any{
@@ -44,17 +46,25 @@ func (i Image) Write(w io.Writer) error {
 		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{digest(layer)}},
 	})
 	if err != nil {
-		return err
+		return parts{}, err
 	}
 	manifest, err := json.Marshal(map[string]any{
-		"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
+		"schemaVersion": 2, "mediaType": manifestType,
 		"config": describe("application/vnd.oci.image.config.v1+json", config),
 		"layers": []descriptor{describe("application/vnd.oci.image.layer.v1.tar", layer)},
 	})
+	return parts{layer, config, manifest}, err
+}
+
+const manifestType = "application/vnd.oci.image.manifest.v1+json"
+
+// Write writes the image as an OCI archive: a tar of an OCI image layout.
+func (i Image) Write(w io.Writer) error {
+	p, err := i.parts()
 	if err != nil {
 		return err
 	}
-	entry := describe("application/vnd.oci.image.manifest.v1+json", manifest)
+	entry := describe(manifestType, p.manifest)
 	entry.Annotations = map[string]string{"io.containerd.image.name": i.Name}
 	index, err := json.Marshal(map[string]any{"schemaVersion": 2, "manifests": []descriptor{entry}})
 	if err != nil {
@@ -66,9 +76,9 @@ func (i Image) Write(w io.Writer) error {
 		content []byte
 	}{
 		{"oci-layout", []byte(`{"imageLayoutVersion":"1.0.0"}`)},
-		{blobPath(layer), layer},
-		{blobPath(config), config},
-		{blobPath(manifest), manifest},
+		{blobPath(p.layer), p.layer},
+		{blobPath(p.config), p.config},
+		{blobPath(p.manifest), p.manifest},
 		{"index.json", index},
 	} {
 		if err := addFile(archive, file.name, 0o644, file.content); err != nil {

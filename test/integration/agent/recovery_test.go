@@ -195,7 +195,7 @@ var _ = Describe("The status", func() {
 			HaveField("Status.Conditions", ConsistOf(
 				SatisfyAll(HaveField("Type", v1alpha1.ConditionRestartReady), HaveField("Status", metav1.ConditionUnknown), HaveField("Reason", v1alpha1.ReasonNotEvaluated)),
 				SatisfyAll(HaveField("Type", v1alpha1.ConditionSnapshotFresh), HaveField("Status", metav1.ConditionTrue), HaveField("Reason", v1alpha1.ReasonInStep)),
-				SatisfyAll(HaveField("Type", v1alpha1.ConditionImagesWarm), HaveField("Reason", v1alpha1.ReasonNotImplemented)),
+				SatisfyAll(HaveField("Type", v1alpha1.ConditionImagesWarm), HaveField("Reason", v1alpha1.ReasonNotInstalled)),
 				SatisfyAll(HaveField("Type", v1alpha1.ConditionLocalAPIServing), HaveField("Reason", v1alpha1.ReasonNotInstalled)),
 			))))
 		settled, err := n.recovery()

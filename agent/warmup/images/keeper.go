@@ -1,0 +1,473 @@
+package images
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/clock"
+
+	"rekindle.edge/agent/snapshot"
+	"rekindle.edge/api/v1alpha1"
+)
+
+const (
+	// every is how often the runtime is asked what it has, without another reason.
+	every = 30 * time.Second
+	// calm is the shortest pause between two looks: statuses of pods change all the time.
+	calm = time.Second
+	// unsettled is the pause between looks during a recovery.
+	unsettled = 5 * time.Second
+	// recoveryFirst bounds how long a recovery keeps pulls and full checks waiting.
+	recoveryFirst = 2 * time.Minute
+	// maxProblems and maxImage are bounds of the status.
+	maxProblems, maxImage = 10, 256
+)
+
+// backend is the container runtime.
+type backend interface {
+	stock(ctx context.Context) (stock, error)
+	pull(ctx context.Context, reference string, auth *runtimeapi.AuthConfig) error
+	tag(ctx context.Context, from, to string) error
+	remove(ctx context.Context, reference string) error
+	own(ctx context.Context, name string) error
+	pin(ctx context.Context, name string, on bool) error
+	inspect(ctx context.Context, target, id string) error
+	check(ctx context.Context, target, id string, skip func(string) bool, sound func(string)) (outcome, error)
+	renew(ctx context.Context, target, id string, pull func() error) error
+	sync(ctx context.Context, target, id string) error
+}
+
+// objects is the snapshot.
+type objects interface {
+	Get(resource schema.GroupVersionResource, namespace, name string) (snapshot.Object, bool)
+	List(resource schema.GroupVersionResource) ([]snapshot.Object, uint64)
+	Subscribe(f func(snapshot.Event)) (cancel func())
+	// Trusted says whether the list of pods is known to be whole.
+	Trusted() (bool, string)
+}
+
+// Options of a keeper.
+type Options struct {
+	// Endpoint of the container runtime, unix://PATH.
+	Endpoint string
+	// StateFile is where the keeper remembers what was checked.
+	StateFile string
+	// BootID of this boot; Unclean: the one before did not end in an orderly way.
+	BootID  string
+	Unclean bool
+	// Objects is the snapshot.
+	Objects objects
+	// Spec is the policy's part now; nil: none applies.
+	Spec func() *v1alpha1.NodeRecoverySpec
+	// Recovered is closed when the recovery is over.
+	Recovered <-chan struct{}
+	// Changed is called when Report gives something else.
+	Changed func()
+}
+
+// Keeper keeps the images. One goroutine, Run's, does the work.
+type Keeper struct {
+	Options
+	runtime backend
+	clock   clock.Clock
+	log     logr.Logger
+	state   *state
+	pods    map[string]decoded
+
+	patience     patience
+	failed       map[string]string
+	missingSince map[string]time.Time
+	// looked at are images that were inspected in this boot; synced are on the disk.
+	inspected, synced map[string]bool
+	silent            bool
+
+	wake chan struct{}
+
+	mu     sync.Mutex
+	online bool // since the last pass
+	report Report
+}
+
+// Report is what the status says of images.
+type Report struct {
+	// Status is nil until the runtime was asked.
+	Status *v1alpha1.ImagesStatus
+	// Warm is the condition ImagesWarm without times.
+	Warm metav1.Condition
+}
+
+type decoded struct {
+	version string
+	pod     *corev1.Pod
+}
+
+// New returns a keeper that does nothing before Run.
+func New(options Options) *Keeper {
+	return &Keeper{
+		Options: options, clock: clock.RealClock{}, pods: map[string]decoded{},
+		patience: patience{}, failed: map[string]string{}, missingSince: map[string]time.Time{},
+		inspected: map[string]bool{}, synced: map[string]bool{}, wake: make(chan struct{}, 1),
+		report: Report{Warm: condition(metav1.ConditionUnknown, v1alpha1.ReasonNotEvaluated, "Images were not looked at yet.")},
+	}
+}
+
+// Report gives the present state. It asks nobody.
+func (k *Keeper) Report() Report {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.report
+}
+
+// Wake has the keeper look soon. Online: the network has come back, registries that did not
+// answer may be asked at once.
+func (k *Keeper) Wake(online bool) {
+	k.mu.Lock()
+	k.online = k.online || online
+	k.mu.Unlock()
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run works until ctx ends.
+func (k *Keeper) Run(ctx context.Context) {
+	k.log = logr.FromContextOrDiscard(ctx)
+	var err error
+	if k.state, err = loadState(k.StateFile, k.BootID, k.Unclean); err != nil {
+		k.log.Error(err, "What was known of images cannot be read, they are checked anew", "file", k.StateFile)
+	}
+	if k.runtime == nil {
+		runtime, err := dial(k.Endpoint)
+		if err != nil {
+			k.log.Error(err, "No image is kept; check criEndpoint in the agent's configuration")
+			return
+		}
+		defer func() { _ = runtime.Close() }()
+		k.runtime = runtime
+	}
+	defer k.Objects.Subscribe(func(e snapshot.Event) {
+		if e.Resource == snapshot.Pods || e.Resource == snapshot.Secrets {
+			// A new secret may open what was refused.
+			k.Wake(e.Resource == snapshot.Secrets)
+		}
+	})()
+	recovered, patience := k.Recovered, k.clock.After(recoveryFirst)
+	settled := false
+	for ctx.Err() == nil {
+		again := every
+		if did, next := k.pass(ctx, settled); did {
+			again = 0
+		} else if next > 0 {
+			again = min(again, next)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-k.clock.After(max(again, calm)):
+			continue
+		case <-recovered:
+			settled, recovered = true, nil
+			continue
+		case <-patience:
+			settled = true
+			continue
+		case <-k.wake:
+		}
+		select {
+		case <-ctx.Done():
+		case <-k.clock.After(calm):
+		}
+	}
+}
+
+// pass looks once and does at most one thing that takes long. It says whether it did, and
+// else when what waits may be tried.
+func (k *Keeper) pass(ctx context.Context, settled bool) (bool, time.Duration) {
+	spec := k.Spec()
+	stock, err := k.runtime.stock(ctx)
+	if err != nil {
+		if !k.silent {
+			k.log.Error(err, "Container runtime does not tell its images, asking again")
+		}
+		k.silent = true
+		k.tell(nil, condition(metav1.ConditionUnknown, v1alpha1.ReasonRuntimeSilent, "The container runtime does not tell its images; see its unit and criEndpoint in the agent's configuration."))
+		return false, calm
+	}
+	k.silent = false
+	o := optionsOf(spec)
+	now := k.clock.Now()
+	k.calmDown()
+	wanted := wanted(spec, k.running())
+	next := time.Duration(0)
+	wait := func(d time.Duration) {
+		if d > 0 && (next == 0 || d < next) {
+			next = d
+		}
+	}
+	k.note(wanted, stock, now)
+	p := decide(o, facts{wanted: wanted, stock: stock, sizes: k.state.Sizes, damaged: k.state.Damaged, failed: k.failed, blocked: func(w want) bool {
+		left := max(k.patience.left(w.reference, now), k.patience.left(registry(w.reference), now))
+		if w.pods && !w.secret {
+			left = max(left, kubeletFirst-now.Sub(k.missingSince[w.reference]))
+		}
+		wait(left)
+		return left > 0
+	}})
+	if whole, _ := k.Objects.Trusted(); !whole && spec != nil {
+		p.unpin, p.evict = nil, nil // the image of a pod that is not known may be among them
+	}
+	k.setPins(ctx, &p)
+	if k.state.remember(p.tooLarge, wanted) {
+		k.save()
+	}
+	k.publish(spec, p.status)
+	if !o.acting {
+		return false, next
+	}
+	k.sync(ctx, p.kept, stock)
+	if w := k.toCheck(ctx, p.kept, stock, settled, wait); w != nil {
+		k.check(ctx, *w, stock)
+		return true, 0
+	}
+	if !settled {
+		return false, unsettled
+	}
+	for _, reference := range p.evict {
+		k.log.Info("Image is larger than what the budget has left for it, removing it", "image", reference)
+		if err := k.runtime.remove(ctx, reference); err != nil {
+			k.log.Error(err, "Image cannot be removed", "image", reference)
+		}
+	}
+	if p.pull == nil {
+		return false, next
+	}
+	k.pull(ctx, *p.pull)
+	return true, 0
+}
+
+func optionsOf(spec *v1alpha1.NodeRecoverySpec) options {
+	if spec == nil {
+		return options{acting: true} // pins of an earlier policy are taken away
+	}
+	o := options{acting: spec.Mode != v1alpha1.ModeObserve, pinning: spec.CacheWarmup.Images.Pinning != v1alpha1.ToggleDisabled}
+	if size := spec.CacheWarmup.Images.MaxSize; size != nil {
+		o.budget = size.Value()
+	}
+	return o
+}
+
+// running are the pods of the snapshot that are not over.
+func (k *Keeper) running() []*corev1.Pod {
+	all, _ := k.Objects.List(snapshot.Pods)
+	seen := map[string]decoded{}
+	var pods []*corev1.Pod
+	for _, object := range all {
+		key := string(object.UID)
+		d := k.pods[key]
+		if d.pod == nil || d.version != object.ResourceVersion {
+			d = decoded{object.ResourceVersion, &corev1.Pod{}}
+			if json.Unmarshal(object.Raw, d.pod) != nil {
+				continue
+			}
+		}
+		seen[key] = d
+		if !over(d.pod) {
+			pods = append(pods, d.pod)
+		}
+	}
+	k.pods = seen
+	return pods
+}
+
+// calmDown lets registries be asked at once when the network has come back.
+func (k *Keeper) calmDown() {
+	k.mu.Lock()
+	online := k.online
+	k.online = false
+	k.mu.Unlock()
+	if online {
+		clear(k.patience)
+	}
+}
+
+// note keeps since when images are missing, and forgets what is not wanted.
+func (k *Keeper) note(wanted []want, s stock, now time.Time) {
+	missing := map[string]bool{}
+	for _, w := range wanted {
+		if _, here := s.images[w.reference]; here {
+			continue
+		}
+		missing[w.reference] = true
+		if _, known := k.missingSince[w.reference]; !known {
+			k.missingSince[w.reference] = now
+		}
+	}
+	gone := func(reference string) bool { return !missing[reference] }
+	maps.DeleteFunc(k.missingSince, func(reference string, _ time.Time) bool { return gone(reference) })
+	maps.DeleteFunc(k.failed, func(reference, _ string) bool { return gone(reference) })
+	ids := map[string]bool{}
+	for _, image := range s.images {
+		ids[image.id] = true
+	}
+	maps.DeleteFunc(k.state.Damaged, func(id string, _ bool) bool { return !ids[id] })
+}
+
+func (k *Keeper) setPins(ctx context.Context, p *plan) {
+	for _, name := range p.pin {
+		if err := k.runtime.pin(ctx, name, true); err != nil {
+			k.log.Error(err, "Image cannot be pinned", "image", name)
+			p.status.Pinned--
+			p.status.Problems = append(p.status.Problems, v1alpha1.ImageProblem{Image: name, Reason: v1alpha1.ImageNotPinned})
+			continue
+		}
+		k.log.Info("Image is pinned", "image", name)
+	}
+	for _, name := range p.unpin {
+		if err := k.runtime.pin(ctx, name, false); err != nil && status.Code(err) != codes.NotFound {
+			k.log.Error(err, "Image cannot be unpinned", "image", name)
+			continue
+		}
+		k.log.Info("Image is unpinned", "image", name)
+	}
+}
+
+func (k *Keeper) save() {
+	if err := k.state.save(); err != nil {
+		k.log.Error(err, "What is known of images cannot be written", "file", k.StateFile)
+	}
+}
+
+// pull gets one image, by the digest that its pod runs where that is known.
+func (k *Keeper) pull(ctx context.Context, w want) {
+	k.log.Info("Pulling an image", "image", w.reference, "digest", w.digest)
+	err := k.pullWith(ctx, w)
+	if ctx.Err() != nil {
+		return
+	}
+	if err == nil {
+		if err := k.runtime.own(ctx, w.reference); err != nil {
+			k.log.V(1).Info("Image is not noted as pulled, it stays if it does not fit", "image", w.reference, "reason", err.Error())
+		}
+		delete(k.failed, w.reference)
+		delete(k.patience, w.reference)
+		delete(k.patience, registry(w.reference))
+		return
+	}
+	key, reason := registry(w.reference), v1alpha1.ImageRegistryUnreachable
+	if refused(err) {
+		key, reason = w.reference, v1alpha1.ImagePullFailed
+		if !w.secret && len(w.secrets) > 0 {
+			reason = v1alpha1.ImageLeftToKubelet
+		}
+	}
+	if k.failed[w.reference] != reason {
+		k.log.Error(err, "Image cannot be pulled, trying again", "image", w.reference, "reason", reason)
+	}
+	k.failed[w.reference] = reason
+	k.patience.failed(key, k.clock.Now())
+}
+
+func (k *Keeper) pullWith(ctx context.Context, w want) error {
+	var auths []*runtimeapi.AuthConfig
+	if w.secret {
+		auths = credentials(w.reference, k.secrets(w.secrets))
+	}
+	if len(auths) == 0 {
+		auths = []*runtimeapi.AuthConfig{nil}
+	}
+	var errs error
+	for _, auth := range auths {
+		if byDigest := repository(w.reference) + "@" + w.digest; w.digest != "" && byDigest != w.reference {
+			err := k.runtime.pull(ctx, byDigest, auth)
+			if err == nil {
+				err = k.runtime.tag(ctx, byDigest, w.reference)
+			}
+			if err == nil || !refused(err) {
+				return err
+			}
+			// The registry may have dropped it: then what the tag names now.
+		}
+		err := k.runtime.pull(ctx, w.reference, auth)
+		if err == nil || !refused(err) {
+			return err
+		}
+		errs = errors.Join(errs, err)
+	}
+	return errs
+}
+
+// secrets are those that the snapshot has.
+func (k *Keeper) secrets(names []string) []*corev1.Secret {
+	var all []*corev1.Secret
+	for _, name := range names {
+		namespace, name, _ := strings.Cut(name, "/")
+		object, ok := k.Objects.Get(snapshot.Secrets, namespace, name)
+		secret := &corev1.Secret{}
+		if ok && json.Unmarshal(object.Raw, secret) == nil {
+			all = append(all, secret)
+		}
+	}
+	return all
+}
+
+// publish makes the report of a plan.
+func (k *Keeper) publish(spec *v1alpha1.NodeRecoverySpec, s v1alpha1.ImagesStatus) {
+	for i := range s.Problems {
+		if image := s.Problems[i].Image; len(image) > maxImage {
+			s.Problems[i].Image = image[len(image)-maxImage:]
+		}
+	}
+	s.Problems = s.Problems[:min(len(s.Problems), maxProblems)]
+	suffix := ""
+	if spec != nil && spec.Mode == v1alpha1.ModeObserve {
+		suffix = " Mode Observe: none is pulled or pinned."
+	}
+	switch {
+	case spec == nil:
+		k.tell(nil, condition(metav1.ConditionUnknown, v1alpha1.ReasonNoPolicy, "No policy applies to the node."))
+	case s.Present < s.Wanted:
+		k.tell(&s, condition(metav1.ConditionFalse, v1alpha1.ReasonImagesMissing,
+			fmt.Sprintf("%d of %d wanted images are on the node, see status.images.problems.%s", s.Present, s.Wanted, suffix)))
+	default:
+		k.tell(&s, condition(metav1.ConditionTrue, v1alpha1.ReasonImagesPresent, "Every wanted image is on the node."+suffix))
+	}
+}
+
+func condition(status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: v1alpha1.ConditionImagesWarm, Status: status, Reason: reason, Message: message}
+}
+
+func (k *Keeper) tell(s *v1alpha1.ImagesStatus, warm metav1.Condition) {
+	k.mu.Lock()
+	now := Report{Status: s, Warm: warm}
+	if s == nil && warm.Reason == v1alpha1.ReasonRuntimeSilent {
+		now.Status = k.report.Status
+	}
+	news := fmt.Sprint(now.Warm) != fmt.Sprint(k.report.Warm) || !same(now.Status, k.report.Status)
+	k.report = now
+	k.mu.Unlock()
+	if news && k.Changed != nil {
+		k.Changed()
+	}
+}
+
+func same(a, b *v1alpha1.ImagesStatus) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return fmt.Sprint(*a) == fmt.Sprint(*b)
+}
