@@ -64,7 +64,7 @@ func (s *session) runWarm(ctx context.Context) {
 
 // mirrored says whether a collection is kept in any case, whole or as far as a node may.
 func mirrored(resource schema.GroupResource) bool {
-	for _, base := range append([]schema.GroupVersionResource{pods}, baseCollections...) {
+	for _, base := range append([]schema.GroupVersionResource{pods, podCertificates}, baseCollections...) {
 		if base.GroupResource() == resource {
 			return true
 		}
@@ -162,7 +162,8 @@ func (s *session) preferred(ctx context.Context, resource schema.GroupResource) 
 func (s *session) forgetWarm(wanted []v1alpha1.WarmResource) {
 	for _, scope := range s.m.objects.Scopes() {
 		group := scope.Resource.GroupResource()
-		if mirrored(group) || byClosure[scope.Resource] && scope.Name != "" || scope == s.nodeTarget().scope {
+		// What the closure keeps, it lets go of itself.
+		if mirrored(group) || byClosure[scope.Resource] && (scope.Name != "" || scope.Resource == trustBundles) || scope == s.nodeTarget().scope {
 			continue
 		}
 		if !slices.ContainsFunc(wanted, func(w v1alpha1.WarmResource) bool { return covers(w, scope) }) {
