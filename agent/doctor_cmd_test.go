@@ -2,12 +2,17 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"rekindle.edge/agent/doctor"
@@ -70,6 +75,36 @@ func TestDoctorThatCannotTell(t *testing.T) {
 		var out strings.Builder
 		if code := command(append([]string{"doctor"}, args...), &out, &out); code != cannotTell || out.Len() == 0 {
 			t.Errorf("%v: exit code %d, %q", args, code, out.String())
+		}
+	}
+}
+
+// BenchmarkDoctorFromTheStore is doctor on a node with 110 pods whose agent does not run.
+func BenchmarkDoctorFromTheStore(b *testing.B) {
+	path := storeOnly(b)
+	store, err := snapshot.Open(filepath.Join(filepath.Dir(path), "state"), logr.Discard())
+	if err != nil {
+		b.Fatal(err)
+	}
+	var pods []snapshot.Object
+	for i := range 110 {
+		pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprint("web-", i), UID: types.UID(fmt.Sprint("uid-", i))}}
+		pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "web:1"}}
+		raw, err := json.Marshal(pod)
+		if err != nil {
+			b.Fatal(err)
+		}
+		pods = append(pods, snapshot.Object{Namespace: "shop", Name: pod.Name, UID: pod.UID, ResourceVersion: "1", Raw: raw})
+	}
+	if err := store.Objects().Sync(snapshot.Scope{Resource: snapshot.Pods}, "1", pods); err != nil {
+		b.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if code := command([]string{"doctor", "-o", "json", "--config", path}, io.Discard, io.Discard); code != 1 {
+			b.Fatalf("exit code %d", code)
 		}
 	}
 }

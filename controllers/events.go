@@ -18,6 +18,7 @@ type policyEvent struct {
 const (
 	actionAssign  = "AssignNodes"
 	actionMeasure = "MeasureRecoveries"
+	actionJudge   = "JudgeRestarts"
 )
 
 // policyEvents returns what the step from one status to the next is worth telling. The
@@ -34,14 +35,17 @@ func policyEvents(before, after *v1alpha1.EdgeRecoveryPolicyStatus) []policyEven
 		}
 		told = append(told, policyEvent{kind, is.Reason, actionAssign, is.Message})
 	}
-	was = conditionOrEmpty(before, v1alpha1.ConditionTargetMet)
-	is = conditionOrEmpty(after, v1alpha1.ConditionTargetMet)
-	if is.Status != was.Status {
-		switch is.Status {
-		case metav1.ConditionTrue:
-			told = append(told, policyEvent{corev1.EventTypeNormal, v1alpha1.ConditionTargetMet, actionMeasure, is.Message})
-		case metav1.ConditionFalse:
-			told = append(told, policyEvent{corev1.EventTypeWarning, v1alpha1.ReasonTargetMissed, actionMeasure, is.Message})
+	for _, turn := range []struct{ condition, failed, action string }{
+		{v1alpha1.ConditionTargetMet, v1alpha1.ReasonTargetMissed, actionMeasure},
+		{v1alpha1.ConditionRestartReady, v1alpha1.ReasonNodesNotReady, actionJudge},
+	} {
+		was, is := conditionOrEmpty(before, turn.condition), conditionOrEmpty(after, turn.condition)
+		switch {
+		case is.Status == was.Status:
+		case is.Status == metav1.ConditionTrue:
+			told = append(told, policyEvent{corev1.EventTypeNormal, turn.condition, turn.action, is.Message})
+		case is.Status == metav1.ConditionFalse:
+			told = append(told, policyEvent{corev1.EventTypeWarning, turn.failed, turn.action, is.Message})
 		}
 	}
 	return told

@@ -35,6 +35,24 @@ func TestPolicyEvents(t *testing.T) {
 		"a target that is met again":                  {status("True", "Accepted", "False"), status("True", "Accepted", "True"), []string{"Normal TargetMet"}},
 		"samples that are gone are nothing to act on": {status("True", "Accepted", "False"), status("True", "Accepted", "Unknown"), nil},
 	}
+	ready := func(status metav1.ConditionStatus) *v1alpha1.EdgeRecoveryPolicyStatus {
+		return &v1alpha1.EdgeRecoveryPolicyStatus{Conditions: []metav1.Condition{{Type: "RestartReady", Status: status, Reason: "Any", Message: "about nodes"}}}
+	}
+	for name, steps := range map[string]struct {
+		before, after metav1.ConditionStatus
+		want          []string
+	}{
+		"the first verdict, all would come back": {"Unknown", "True", []string{"Normal RestartReady"}},
+		"a node would not come back any more":    {"True", "False", []string{"Warning NodesNotReady"}},
+		"all would come back again":              {"False", "True", []string{"Normal RestartReady"}},
+		"more nodes would not come back":         {"False", "False", nil},
+		"no node is in reach":                    {"True", "Unknown", nil},
+	} {
+		cases[name] = struct {
+			before, after *v1alpha1.EdgeRecoveryPolicyStatus
+			want          []string
+		}{ready(steps.before), ready(steps.after), steps.want}
+	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var got []string

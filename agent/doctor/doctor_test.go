@@ -124,3 +124,24 @@ func TestACopyHasTheStoreAndNothingElse(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// BenchmarkAsk is the question to a running agent, with as many findings as pods.
+func BenchmarkAsk(b *testing.B) {
+	report := Report{Ready: metav1.ConditionFalse, Source: FromAgent}
+	for range 110 {
+		report.Findings = append(report.Findings, v1alpha1.Finding{Reason: "ImageMissing", Pod: "shop/web", Message: strings.Repeat("m", 250)})
+	}
+	socket := filepath.Join(b.TempDir(), "agent.sock")
+	go func() { _ = Serve(b.Context(), socket, func() Report { return report }) }()
+	for range 100 {
+		if _, err := Ask(b.Context(), socket); err == nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	for b.Loop() {
+		if _, err := Ask(b.Context(), socket); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
