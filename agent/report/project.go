@@ -154,7 +154,7 @@ func conditions(facts Facts) []metav1.Condition {
 		ready = unknown(v1alpha1.ConditionRestartReady, v1alpha1.ReasonNotEvaluated, "No dry run was made yet.")
 	}
 	if warm.Type == "" {
-		warm = unknown(v1alpha1.ConditionImagesWarm, v1alpha1.ReasonNotInstalled, "The agent only measures: it keeps no images. Run rekindle-agent install on the node.")
+		warm = unknown(v1alpha1.ConditionImagesWarm, v1alpha1.ReasonNotInstalled, "Images are kept by an agent that is installed.")
 	}
 	return []metav1.Condition{
 		ready,
