@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"sync/atomic"
 
 	sddaemon "github.com/coreos/go-systemd/v22/daemon"
@@ -8,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rekindle.edge/agent/report"
+	"rekindle.edge/agent/wiring"
 )
 
 // kubeletState is whether kubelet is wired, for systemctl status and for the NodeRecovery.
@@ -19,6 +21,9 @@ type kubeletState struct {
 func (s *kubeletState) tell(log logr.Logger) func(error) {
 	return func(problem error) {
 		condition := report.Serving(problem)
+		if errors.Is(problem, wiring.ErrObserve) {
+			condition = report.ServingObserve()
+		}
 		s.told.Store(&condition)
 		text := "kubelet is wired to the local API"
 		if problem != nil {

@@ -145,8 +145,10 @@ func run(args []string, stderr io.Writer) int {
 		starts := newOrder(log, settings, units, holding, files.BootID)
 		started = starts.ContainerStarted
 		cri.Plug(gate.Handlers{RunPodSandbox: starts.RunPodSandbox}, func() bool { return true })
-		running.Go(func() { wire(ctx, settings, server, cri, units, ready, state.tell(log)) })
+		wanted := newMode()
+		running.Go(func() { wire(ctx, settings, server, cri, units, wanted, ready, state.tell(log)) })
 		opened = func(store *snapshot.Store, m *mirror.Mirror, witness daemon.Witness) {
+			wanted.open(m)
 			answers(ctx, settings, server, store, m, missed, holding, starts, witness, files.BootID)
 			timeStarts(cri, witness)
 		}

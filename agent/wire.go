@@ -22,6 +22,7 @@ import (
 	"rekindle.edge/agent/daemon"
 	"rekindle.edge/agent/gate"
 	"rekindle.edge/agent/host"
+	"rekindle.edge/agent/kubeletpki"
 	"rekindle.edge/agent/localapi"
 	"rekindle.edge/agent/wiring"
 )
@@ -85,7 +86,7 @@ func localServer(log logr.Logger, settings config.Config) *localapi.Server {
 // It calls ready once, when kubelet may start: wired, or on its own if they cannot serve. While
 // kubelet is still wired by an agent before this one, it is not ready until it serves:
 // systemd then takes kubelet away. Tell hears whether kubelet is wired.
-func wire(ctx context.Context, settings config.Config, server *localapi.Server, cri *gate.Gate, units wiring.Units, ready func(), tell func(error)) {
+func wire(ctx context.Context, settings config.Config, server *localapi.Server, cri *gate.Gate, units wiring.Units, wanted *mode, ready func(), tell func(error)) {
 	log := logr.FromContextOrDiscard(ctx)
 	ready = sync.OnceFunc(ready)
 	hook := wiring.Hook{Dir: wiring.RunDir, Server: "https://" + localAddress, CA: server.CA(), Kubeconfigs: settings.Kubeconfigs()}
@@ -139,12 +140,40 @@ func wire(ctx context.Context, settings config.Config, server *localapi.Server, 
 		Hook:    hook,
 		Kubelet: wiring.Service{Unit: settings.KubeletUnit, Units: units},
 		Runtime: settings.CRIEndpoint,
+		Observe: wanted.observe,
 		Clock:   clock.RealClock{},
 		Tell:    tell,
 	}
+	wanted.wait(serving)
+	certificates(serving, settings, wanted.observe)
 	keeper.Begin(serving)
 	ready()
 	keeper.Run(serving)
+}
+
+// certificates mends what kubelet would not start with, before it does, and keeps its
+// certificates on the disk from then on. In a policy's mode Observe it only says what it has
+// found.
+func certificates(ctx context.Context, settings config.Config, observe func() bool) {
+	log := logr.FromContextOrDiscard(ctx)
+	dir := filepath.Join(settings.KubeletRootDir, "pki")
+	if client := kubeletpki.ClientDamage(dir); client != "" {
+		log.Info("Kubelet's client certificate is damaged: kubelet will not start, or not reach the API server. Join the node anew, or put the file back", "found", client)
+	}
+	if observe() {
+		if found := kubeletpki.Damage(dir); found != "" {
+			log.Info("Kubelet's serving certificate is damaged and kubelet will not start; it is left, since the policy's mode is Observe. Remove both files", "directory", dir, "found", found)
+		}
+		return
+	}
+	found, err := kubeletpki.Mend(dir)
+	switch {
+	case err != nil:
+		log.Error(err, "Kubelet's serving certificate is damaged and kubelet will not start. Remove both files", "directory", dir, "found", found)
+	case found != "":
+		log.Info("Kubelet's serving certificate was damaged and is moved aside, kubelet makes a new one", "directory", dir, "found", found)
+	}
+	go (&kubeletpki.Syncer{Dir: dir, Clock: clock.RealClock{}}).Run(ctx)
 }
 
 // both checks at once: each has a bound of its own, and the watchdog waits for them.

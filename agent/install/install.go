@@ -41,6 +41,8 @@ type Kubelet struct {
 	// Running says that it has a process, Wired that this talks to the local API and the gate, Healthy
 	// that its health endpoint answers well.
 	Running, Wired, Healthy bool
+	// Left says that the agent leaves it alone, by the mode of the node's policy.
+	Left bool
 	// Lease is the node's lease as the API server has it, empty if it cannot be read: it
 	// changes when kubelet reaches the API server.
 	Lease string
@@ -128,6 +130,9 @@ func (i Installer) apply(ctx context.Context, changed []file, before Kubelet) er
 	}
 	return i.wait(ctx, func(now Kubelet) error {
 		switch {
+		case now.Left && now.Running && (now.Healthy || !before.Healthy):
+			i.Say("the node's policy only observes: kubelet is left as it is")
+			return nil
 		case !now.Running || !now.Wired:
 			return errors.New("kubelet does not run with the agent's arguments")
 		case before.Healthy && !now.Healthy:

@@ -22,7 +22,9 @@ type fakeNode struct {
 	// unsuited, broken units and a kubelet that does not come back are what can go wrong.
 	unsuited, broken error
 	sick             bool
-	fails            string // the systemctl command that fails
+	// observes says that the policy has the agent leave kubelet alone.
+	observes bool
+	fails    string // the systemctl command that fails
 
 	commands []string
 	hooked   bool
@@ -49,7 +51,7 @@ func (f *fakeNode) Systemctl(_ context.Context, args ...string) error {
 	case "restart rekindle-agent.service":
 		f.hooked = true
 	case "restart kubelet.service", "try-restart kubelet.service":
-		f.kubelet.Wired = f.hooked
+		f.kubelet.Wired, f.kubelet.Left = f.hooked && !f.observes, f.hooked && f.observes
 		f.kubelet.Healthy = !f.hooked || !f.sick
 		f.kubelet.Lease += "+"
 	}
@@ -212,6 +214,18 @@ func TestUpgradeThatFailsGoesBackToTheOldVersion(t *testing.T) {
 	want := []string{"start rekindle-agent.socket", "restart rekindle-agent.service", "try-restart kubelet.service"}
 	if diff := cmp.Diff(want, f.commands[len(f.commands)-3:]); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A policy that only observes has kubelet left alone, and that is no failure.
+func TestInstallWhereThePolicyObserves(t *testing.T) {
+	f := newFakeNode(t)
+	f.observes = true
+	if err := f.installer(t, "one").Install(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if f.kubelet.Wired {
+		t.Error("kubelet is wired")
 	}
 }
 

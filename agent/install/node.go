@@ -143,6 +143,7 @@ func (m Machine) Kubelet(ctx context.Context) Kubelet {
 	return Kubelet{
 		Running: true,
 		Wired:   wiring.Hook{Dir: wiring.RunDir}.Wired(args),
+		Left:    wiring.Hook{Dir: wiring.RunDir}.Left(),
 		Healthy: m.healthy(ctx),
 		Lease:   m.lease(ctx),
 	}

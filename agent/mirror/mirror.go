@@ -84,6 +84,9 @@ func (m *Mirror) currentSpec() v1alpha1.NodeRecoverySpec {
 // Offline is what the policy says of a node that is cut off; zero while none applies.
 func (m *Mirror) Offline() v1alpha1.Offline { return m.currentSpec().Offline }
 
+// Observes says that the policy wants nothing changed on the node.
+func (m *Mirror) Observes() bool { return m.currentSpec().Mode == v1alpha1.ModeObserve }
+
 func (m *Mirror) currentEpoch() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

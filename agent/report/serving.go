@@ -20,6 +20,12 @@ func ServingUnknown() metav1.Condition {
 	return serving(metav1.ConditionUnknown, v1alpha1.ReasonNotEvaluated, "Kubelet was not looked at yet.")
 }
 
+// ServingObserve is Serving while the policy wants nothing changed on the node.
+func ServingObserve() metav1.Condition {
+	return serving(metav1.ConditionFalse, v1alpha1.ReasonObserveOnly,
+		"The policy's mode is Observe: kubelet talks to the API server itself, and the node does not come back while it is cut off.")
+}
+
 // NotInstalled is the condition LocalAPIServing of an agent that only measures.
 func NotInstalled() metav1.Condition {
 	return serving(metav1.ConditionFalse, v1alpha1.ReasonNotInstalled,

@@ -19,6 +19,7 @@ func TestServing(t *testing.T) {
 		"an agent that only measures is not installed": {metav1.Condition{}, metav1.ConditionFalse, v1alpha1.ReasonNotInstalled},
 		"kubelet was not looked at yet":                {ServingUnknown(), metav1.ConditionUnknown, v1alpha1.ReasonNotEvaluated},
 		"kubelet talks to the agent":                   {Serving(nil), metav1.ConditionTrue, v1alpha1.ReasonKubeletServed},
+		"the policy wants kubelet left alone":          {ServingObserve(), metav1.ConditionFalse, v1alpha1.ReasonObserveOnly},
 		"kubelet runs without the agent":               {Serving(errors.New("why")), metav1.ConditionFalse, v1alpha1.ReasonUnhooked},
 	}
 	for name, tc := range tests {

@@ -25,6 +25,8 @@ const (
 	envFile        = "kubelet.env"
 	kubeconfigFile = "kubelet.kubeconfig"
 	criFile        = "cri.sock"
+	// leftFile is there while the policy's mode is Observe.
+	leftFile = "observe"
 	// unhookedFile has one line for each time that the agent did not serve and kubelet was
 	// restarted without it in this boot.
 	unhookedFile = "unhooked"
@@ -72,6 +74,9 @@ func (h Hook) Set() error {
 		return err
 	}
 	env := []byte(argsVariable + "=" + strings.Join(h.Args(), " ") + "\n")
+	if err := os.Remove(filepath.Join(h.Dir, leftFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	// The variable comes last: it names the other file.
 	if err := replace(filepath.Join(h.Dir, kubeconfigFile), kubeconfig); err != nil {
 		return err
@@ -85,6 +90,17 @@ func (h Hook) Unset() error {
 		return err
 	}
 	return nil
+}
+
+// Leave is Unset by the policy's mode, and says so to who looks for the wiring.
+func (h Hook) Leave() error {
+	return errors.Join(replace(filepath.Join(h.Dir, leftFile), nil), h.Unset())
+}
+
+// Left says that an agent runs which leaves kubelet alone, by the policy's mode.
+func (h Hook) Left() bool {
+	_, err := os.Stat(filepath.Join(h.Dir, leftFile))
+	return err == nil
 }
 
 // IsSet says whether kubelet's next start takes the wiring up.

@@ -27,6 +27,8 @@ type Keeper struct {
 	Kubelet Kubelet
 	// Runtime is the endpoint of the container runtime that the gate stands in front of.
 	Runtime string
+	// Observe says that the policy wants nothing changed on the node; unset: it never does.
+	Observe func() bool
 	Clock   clock.WithTicker
 	// Tell is called with each new state: nil when kubelet is wired, else why it is not.
 	Tell func(error)
@@ -36,6 +38,8 @@ type Keeper struct {
 	suspect int
 	// foreign is one that uses another container runtime, by its own arguments.
 	foreign int
+	// left is the process that was told to restart without the agent.
+	left int
 	// restarted says that kubelet was restarted since the hook was set.
 	restarted bool
 	told      *string
@@ -45,7 +49,11 @@ type Keeper struct {
 // before kubelet may start.
 func (k *Keeper) Begin(ctx context.Context) {
 	k.serving = k.Clock.Now()
-	if err := k.set(); err != nil {
+	set := k.set
+	if k.observes() {
+		set = k.unset
+	}
+	if err := set(); err != nil {
 		k.tell(ctx, err)
 	}
 }
@@ -82,12 +90,15 @@ func (k *Keeper) look(ctx context.Context) (state error, known bool) {
 		k.restarted = false
 	}
 	pid, args, err := k.Kubelet.Process(ctx)
+	if k.observes() {
+		return k.leave(ctx, pid, args, k.unset)
+	}
 	if err == nil && pid != 0 {
 		if other := k.Hook.RuntimeMatches(args, k.Runtime); other != nil {
-			return k.leave(ctx, pid, args, other)
+			return k.leave(ctx, pid, args, func() error { return errors.Join(other, k.Hook.Unset()) })
 		}
 	}
-	k.foreign = 0
+	k.foreign, k.left = 0, 0
 	if err := k.set(); err != nil {
 		return err, true
 	}
@@ -114,24 +125,29 @@ func (k *Keeper) look(ctx context.Context) (state error, known bool) {
 	return fmt.Errorf("kubelet runs without $%s although it was restarted: something has changed its unit (systemctl cat kubelet); run rekindle-agent install again", argsVariable), true
 }
 
-// leave gives a kubelet back to itself whose container runtime is another one than the
-// gate's: its pods would be looked for, and made, in the wrong one.
-func (k *Keeper) leave(ctx context.Context, pid int, args []string, other error) (state error, known bool) {
+// ErrObserve is why kubelet is not wired while the policy's mode is Observe.
+var ErrObserve = errors.New("the policy's mode is Observe, which changes nothing on the node")
+
+func (k *Keeper) observes() bool { return k.Observe != nil && k.Observe() }
+
+func (k *Keeper) unset() error { return errors.Join(ErrObserve, k.Hook.Leave()) }
+
+// leave gives a kubelet back to itself: one whose container runtime is another one than the
+// gate's, where its pods would be looked for, and made, in the wrong one; or one that the
+// policy wants left alone. Its pods run on.
+func (k *Keeper) leave(ctx context.Context, pid int, args []string, unset func() error) (state error, known bool) {
 	if k.foreign != pid {
 		// A process that systemd has only just forked still shows systemd's arguments.
 		k.foreign = pid
 		return nil, false
 	}
-	if err := k.Hook.Unset(); err != nil {
-		return errors.Join(other, err), true
+	why := unset()
+	if k.Hook.Wired(args) && k.left != pid {
+		k.left = pid
+		logr.FromContextOrDiscard(ctx).Info("Restarting kubelet without the agent", "pid", pid, "reason", why.Error())
+		why = errors.Join(why, k.Kubelet.Restart(ctx))
 	}
-	if k.Hook.Wired(args) {
-		logr.FromContextOrDiscard(ctx).Info("Restarting kubelet without the agent", "pid", pid, "reason", other.Error())
-		if err := k.Kubelet.Restart(ctx); err != nil {
-			return errors.Join(other, err), true
-		}
-	}
-	return other, true
+	return why, true
 }
 
 func (k *Keeper) tell(ctx context.Context, state error) {

@@ -19,6 +19,8 @@ type fakeKubelet struct {
 	hook Hook
 	// deaf is a unit that does not take the agent's arguments.
 	deaf bool
+	// slow is one that goes on while it is told to restart.
+	slow bool
 	// own are arguments of its unit.
 	own      []string
 	pid      int
@@ -39,7 +41,9 @@ func (f *fakeKubelet) Process(context.Context) (int, []string, error) { return f
 
 func (f *fakeKubelet) Restart(context.Context) error {
 	f.restarts++
-	f.start()
+	if !f.slow {
+		f.start()
+	}
 	return nil
 }
 
@@ -66,6 +70,8 @@ func TestKeeper(t *testing.T) {
 	otherRuntime := func(_ *testing.T, _ *Keeper, f *fakeKubelet) {
 		f.own = []string{"--container-runtime-endpoint=unix:///run/crio/crio.sock"}
 	}
+	observing := false
+	observe := func(is bool) step { return func(*testing.T, *Keeper, *fakeKubelet) { observing = is } }
 	later := func(d time.Duration) step {
 		return func(_ *testing.T, k *Keeper, _ *fakeKubelet) { k.Clock.(*testclock.FakeClock).Step(d) }
 	}
@@ -133,6 +139,30 @@ func TestKeeper(t *testing.T) {
 			wantRestarts: 1,
 			wantSet:      true,
 		},
+		"a policy that only observes leaves kubelet alone from the start": {
+			before: []step{observe(true)},
+			steps:  []step{start},
+			want:   []string{"Observe"},
+		},
+		"one that begins to observe gives kubelet back to itself": {
+			before:       []step{start},
+			steps:        []step{nothing, observe(true)},
+			want:         []string{"wired", "Observe"},
+			wantRestarts: 2,
+		},
+		"one that ceases to has kubelet taken again": {
+			before:       []step{observe(true), start},
+			steps:        []step{nothing, observe(false)},
+			want:         []string{"Observe", "wired"},
+			wantRestarts: 1,
+			wantSet:      true,
+		},
+		"kubelet that is left is not restarted again and again while it ends": {
+			before:       []step{start},
+			steps:        []step{nothing, func(_ *testing.T, _ *Keeper, f *fakeKubelet) { f.slow = true }, observe(true)},
+			want:         []string{"wired", "Observe"},
+			wantRestarts: 2,
+		},
 		"a systemd that does not answer is said": {
 			steps:   []step{func(_ *testing.T, _ *Keeper, f *fakeKubelet) { f.err = errors.New("no bus") }},
 			want:    []string{"no bus"},
@@ -141,10 +171,11 @@ func TestKeeper(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
+			observing = false
 			hook := newHook(t)
 			kubelet := &fakeKubelet{hook: hook}
 			var told []string
-			k := &Keeper{Hook: hook, Kubelet: kubelet, Runtime: runtimeDefault, Clock: testclock.NewFakeClock(time.Unix(0, 0)), Tell: func(err error) {
+			k := &Keeper{Hook: hook, Kubelet: kubelet, Runtime: runtimeDefault, Observe: func() bool { return observing }, Clock: testclock.NewFakeClock(time.Unix(0, 0)), Tell: func(err error) {
 				if err == nil {
 					told = append(told, "wired")
 				} else {
@@ -172,6 +203,9 @@ func TestKeeper(t *testing.T) {
 			}
 			if hook.IsSet() != tc.wantSet {
 				t.Errorf("set: %v", hook.IsSet())
+			}
+			if hook.Left() != observing {
+				t.Errorf("left by the policy: %v", hook.Left())
 			}
 		})
 	}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"rekindle.edge/agent/mirror"
+)
+
+// modeWait bounds how long kubelet waits for the policy's mode, which is in the store. A
+// store that is late or cannot be opened leaves kubelet wired: the node must come back.
+const modeWait = time.Second
+
+// mode tells whether the policy wants nothing changed on the node.
+type mode struct {
+	known chan struct{}
+	once  sync.Once
+	from  atomic.Pointer[mirror.Mirror]
+}
+
+func newMode() *mode { return &mode{known: make(chan struct{})} }
+
+// open is called with the mirror, which knows the policy as it was last stored.
+func (m *mode) open(from *mirror.Mirror) {
+	m.from.Store(from)
+	m.once.Do(func() { close(m.known) })
+}
+
+// wait returns when the mode is known, or would be waited for too long.
+func (m *mode) wait(ctx context.Context) {
+	select {
+	case <-m.known:
+	case <-ctx.Done():
+	case <-time.After(modeWait):
+	}
+}
+
+// observe says that the mode is Observe; while it is not known it is not.
+func (m *mode) observe() bool {
+	from := m.from.Load()
+	return from != nil && from.Observes()
+}
