@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rekindle.edge/agent/localapi/answer"
 	"rekindle.edge/api/v1alpha1"
@@ -23,6 +24,10 @@ var (
 		[]string{"connectivity"}, nil)
 	recoveryComplete = prometheus.NewDesc("rekindle_last_recovery_complete",
 		"1 when the newest record is complete, 0 when it is not; absent when there is none.", []string{"connectivity"}, nil)
+	restartReady = prometheus.NewDesc("rekindle_restart_ready",
+		"1 when the node would come back by itself if it restarted now, cut off, 0 when it or a pod of it would not; absent while that cannot be told.", nil, nil)
+	findings = prometheus.NewDesc("rekindle_findings",
+		"Reasons why the node would not come back as it should; absent until there was a dry run.", []string{"severity"}, nil)
 )
 
 // nodeCollector reads what is not counted but is.
@@ -31,11 +36,13 @@ type nodeCollector struct {
 	linked  func() bool
 	// last is the newest record, nil if there is none.
 	last func() *v1alpha1.Recovery
+	// verdict is the condition RestartReady, and the number of findings by severity.
+	verdict func() (metav1.Condition, map[v1alpha1.Severity]int)
 }
 
 // Describe implements prometheus.Collector.
 func (c nodeCollector) Describe(descs chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{podListTrusted, apiServerAnswers, recoverySeconds, recoveryComplete} {
+	for _, desc := range []*prometheus.Desc{podListTrusted, apiServerAnswers, recoverySeconds, recoveryComplete, restartReady, findings} {
 		descs <- desc
 	}
 }
@@ -48,6 +55,13 @@ func (c nodeCollector) Collect(metrics chan<- prometheus.Metric) {
 	trusted, _ := c.trusted()
 	gauge(podListTrusted, truth(trusted))
 	gauge(apiServerAnswers, truth(c.linked()))
+	ready, found := c.verdict()
+	if ready.Status == metav1.ConditionTrue || ready.Status == metav1.ConditionFalse {
+		gauge(restartReady, truth(ready.Status == metav1.ConditionTrue))
+	}
+	for severity, count := range found {
+		gauge(findings, float64(count), string(severity))
+	}
 	if last := c.last(); last != nil {
 		connectivity := "offline"
 		if last.ConnectivityAtStart == v1alpha1.ConnectivityOnline {

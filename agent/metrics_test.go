@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"rekindle.edge/api/v1alpha1"
@@ -38,6 +39,26 @@ func TestExposition(t *testing.T) {
 			},
 			want: []string{"rekindle_api_server_answers 1", `rekindle_last_recovery_complete{connectivity="online"} 0`, "rekindle_pod_list_trusted 1"},
 		},
+		"a node that would not come back": {
+			c: nodeCollector{
+				trusted: func() (bool, string) { return true, "" }, linked: func() bool { return true },
+				last: func() *v1alpha1.Recovery { return nil },
+				verdict: func() (metav1.Condition, map[v1alpha1.Severity]int) {
+					return metav1.Condition{Status: metav1.ConditionFalse}, map[v1alpha1.Severity]int{v1alpha1.SeverityBlocksPod: 2}
+				},
+			},
+			want: []string{"rekindle_api_server_answers 1", `rekindle_findings{severity="BlocksPod"} 2`, "rekindle_pod_list_trusted 1", "rekindle_restart_ready 0"},
+		},
+		"a node of which it cannot be told": {
+			c: nodeCollector{
+				trusted: func() (bool, string) { return true, "" }, linked: func() bool { return true },
+				last: func() *v1alpha1.Recovery { return nil },
+				verdict: func() (metav1.Condition, map[v1alpha1.Severity]int) {
+					return metav1.Condition{Status: metav1.ConditionUnknown}, map[v1alpha1.Severity]int{v1alpha1.SeveritySlows: 0}
+				},
+			},
+			want: []string{"rekindle_api_server_answers 1", `rekindle_findings{severity="Slows"} 0`, "rekindle_pod_list_trusted 1"},
+		},
 		"a list that is held back, and no record": {
 			c: nodeCollector{
 				trusted: func() (bool, string) { return false, "damaged" }, linked: func() bool { return true },
@@ -48,6 +69,9 @@ func TestExposition(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
+			if tc.c.verdict == nil {
+				tc.c.verdict = func() (metav1.Condition, map[v1alpha1.Severity]int) { return metav1.Condition{}, nil }
+			}
 			_, handler, err := exposition(tc.c)
 			if err != nil {
 				t.Fatal(err)

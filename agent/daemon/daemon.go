@@ -130,7 +130,7 @@ func (d Daemon) Run(ctx context.Context) error {
 		})
 	}
 	if d.Opened != nil {
-		d.Opened(store, m, Witness{loop})
+		d.Opened(store, m, Witness{loop, d.facts(loop, m)})
 	}
 	if d.Reporting != nil {
 		d.Reporting(d.facts(loop, m))

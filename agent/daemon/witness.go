@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"rekindle.edge/agent/report"
 	"rekindle.edge/agent/snapshot"
 	"rekindle.edge/agent/timeline"
 	"rekindle.edge/agent/timeline/source"
@@ -15,7 +17,25 @@ import (
 // Witness tells the record what the local API and the gate see of kubelet. What kubelet waits
 // for never waits here. Recovery, Spec and Expected are of the
 // agent's start, and for its goroutine.
-type Witness struct{ loop *loop }
+type Witness struct {
+	loop *loop
+	// facts are what is reported.
+	facts func() report.Facts
+}
+
+// Verdict is the condition RestartReady, and how many findings there are of each severity;
+// unset until there was a dry run.
+func (w Witness) Verdict() (metav1.Condition, map[v1alpha1.Severity]int) {
+	facts := w.facts()
+	if facts.Ready.Type == "" {
+		return metav1.Condition{}, nil
+	}
+	count := map[v1alpha1.Severity]int{v1alpha1.SeverityBlocksNode: 0, v1alpha1.SeverityBlocksPod: 0, v1alpha1.SeveritySlows: 0}
+	for _, finding := range facts.Findings {
+		count[finding.Severity]++
+	}
+	return facts.Ready, count
+}
 
 // Listed is called when kubelet was given a collection from the start.
 func (w Witness) Listed(resource schema.GroupVersionResource) {

@@ -31,7 +31,7 @@ func TestWhatTheLocalAPISeesIsMeasured(t *testing.T) {
 		"static/kube-system/dns": {Name: "kube-system/dns", Ready: true},
 	})
 	l.tracker = timeline.NewTracker(open)
-	w := Witness{l}
+	w := Witness{loop: l}
 	w.Listed(schema.GroupVersionResource{Version: "v1", Resource: "services"})
 	w.Listed(snapshot.Nodes)
 	w.Listed(snapshot.Pods)
