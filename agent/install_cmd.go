@@ -13,6 +13,7 @@ import (
 	"rekindle.edge/agent/config"
 	"rekindle.edge/agent/host"
 	"rekindle.edge/agent/install"
+	"rekindle.edge/agent/warmup/images"
 )
 
 // kubeletPatience is how long kubelet may take to be well after the change.
@@ -60,6 +61,9 @@ func installOrNot(ctx context.Context, name, path string, stdout io.Writer) erro
 			return err
 		}
 		installer.Say("kubelet runs on its own")
+		if err := images.Unpin(ctx, settings.CRIEndpoint); err != nil {
+			installer.Say("%v", err)
+		}
 		return nil
 	}
 	if err := installer.Install(ctx); err != nil {

@@ -324,6 +324,16 @@ func TestKeeperOnContainerd(t *testing.T) {
 		return err == nil && string(got) == want
 	})
 
+	// The agent leaves the node, and only its own pins go.
+	if !record(till).ours {
+		t.Fatal("it is not pinned")
+	}
+	must(t, Unpin(t.Context(), "unix://"+filepath.Join(dir, "containerd.sock")))
+	if got := record(till); got.pinned || got.ours {
+		t.Errorf("record %+v", got)
+	}
+	must(t, r.pin(t.Context(), till, true))
+
 	// No policy: no pin of the agent's is left.
 	keep2 := New(Options{Objects: &fakeObjects{}, Spec: func() *v1alpha1.NodeRecoverySpec { return nil }})
 	keep2.runtime = r

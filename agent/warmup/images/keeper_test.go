@@ -165,7 +165,7 @@ func newFixture(t *testing.T, unclean bool, pods ...*corev1.Pod) *fixture {
 		f.objects.pods = append(f.objects.pods, object(t, p, p.Name))
 	}
 	f.Keeper = New(Options{Objects: f.objects, Spec: func() *v1alpha1.NodeRecoverySpec { return f.spec }})
-	f.Keeper.runtime, f.Keeper.clock, f.Keeper.log = f.runtime, f.clock, logr.Discard()
+	f.Keeper.runtime, f.Keeper.clock, f.log = f.runtime, f.clock, logr.Discard()
 	var err error
 	if f.state, err = loadState(filepath.Join(t.TempDir(), "images.json"), "one", unclean); err != nil {
 		t.Fatal(err)

@@ -216,15 +216,14 @@ func equal(file, content io.Reader) (bool, error) {
 	a, b := make([]byte, 1<<16), make([]byte, 1<<16)
 	for {
 		n, err := io.ReadFull(content, b)
-		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		end := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+		if err != nil && !end {
 			return false, err
 		}
-		if n > 0 {
-			if _, fileErr := io.ReadFull(file, a[:n]); fileErr != nil || !bytes.Equal(a[:n], b[:n]) {
-				return false, nil
-			}
+		if m, _ := io.ReadFull(file, a[:n]); !bytes.Equal(a[:m], b[:n]) {
+			return false, nil
 		}
-		if err != nil {
+		if end {
 			return true, nil
 		}
 	}

@@ -93,7 +93,8 @@ func decide(o options, f facts) plan {
 		pinning(&p, o, f, w, problem)
 	}
 	for name, r := range f.stock.records {
-		if r.ours && !(keep[name] && o.pinning && o.acting) && !slices.Contains(p.evict, name) {
+		stays := keep[name] && o.pinning && o.acting
+		if r.ours && !stays && !slices.Contains(p.evict, name) {
 			p.unpin = append(p.unpin, name)
 		}
 	}
