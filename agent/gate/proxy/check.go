@@ -31,11 +31,11 @@ func Check(ctx context.Context, socket, runtime string) error {
 	if err := Answers(ctx, socket); err != nil {
 		return fmt.Errorf("the gate does not answer on %s: %w", socket, err)
 	}
-	err := ask(ctx, socket, version)
-	if err == nil || ask(ctx, runtime, version) != nil {
-		return nil
+	through := ask(ctx, socket, version)
+	if through != nil && ask(ctx, runtime, version) == nil {
+		return fmt.Errorf("the container runtime answers on %s, but not through %s: %w", runtime, socket, through)
 	}
-	return fmt.Errorf("the container runtime answers on %s, but not through %s: %w", runtime, socket, err)
+	return nil
 }
 
 func version(ctx context.Context, conn *grpc.ClientConn) error {
