@@ -28,6 +28,11 @@ func (f *findings) kubelet(facts Facts) {
 			c.NotAfter.UTC().Format(time.RFC3339))
 	}
 	for _, file := range node.Broken {
+		if file.Mended {
+			f.node(v1alpha1.ReasonKubeletFileEmpty, v1alpha1.SeveritySlows, file.Path,
+				"%s %s: kubelet would not start with it, and the agent moves it aside at boot. Look into the kernel's log whether the disk loses writes.", file.Path, file.Why)
+			continue
+		}
 		f.node(v1alpha1.ReasonKubeletFileEmpty, v1alpha1.SeverityBlocksNode, file.Path,
 			"%s %s: kubelet would not start. Move it away, so that kubelet makes a new one, or restore it.", file.Path, file.Why)
 	}

@@ -129,8 +129,12 @@ type Unit struct {
 // Certificate is a certificate's life.
 type Certificate struct{ NotBefore, NotAfter time.Time }
 
-// BrokenFile is a file and what is wrong with it.
-type BrokenFile struct{ Path, Why string }
+// BrokenFile is a file and what is wrong with it. Mended: the agent moves it aside at boot,
+// before kubelet starts.
+type BrokenFile struct {
+	Path, Why string
+	Mended    bool
+}
 
 // Kubelet is its configuration, as far as a restart depends on it.
 type Kubelet struct {

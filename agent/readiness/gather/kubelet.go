@@ -20,6 +20,7 @@ import (
 
 	"rekindle.edge/agent/readiness"
 	"rekindle.edge/agent/wiring"
+	"rekindle.edge/api/v1alpha1"
 )
 
 // kubeletConfig is the part of kubelet's configuration that a restart depends on.
@@ -52,6 +53,12 @@ func (g *Gatherer) kubelet(ctx context.Context, facts *readiness.Facts) kubeletF
 	facts.Node.Kubelet.GracefulShutdown = config.ShutdownGracePeriod.Duration > 0
 	facts.Node.Kubelet.Checkpoints = g.checkpoints(config)
 	facts.Node.Broken = g.brokenCertificates(config)
+	for i := range facts.Node.Broken {
+		file := &facts.Node.Broken[i]
+		// The pair that kubelet makes itself; see package kubeletpki.
+		name := filepath.Base(file.Path)
+		file.Mended = (name == "kubelet.crt" || name == "kubelet.key") && g.Files != nil && facts.Node.Serving.Reason != v1alpha1.ReasonObserveOnly
+	}
 	facts.Node.Devices = g.devices()
 	return k
 }

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"rekindle.edge/api/v1alpha1"
 )
 
 var one = resource.MustParse("1")
@@ -120,6 +122,31 @@ func TestWhichImagesKubeletAsksTheRegistryFor(t *testing.T) {
 			c := n.credentials(kubeletFacts{kubeletConfig{ImagePullCredentialsVerificationPolicy: tc.policy}})
 			if got := c.refuse(n.Objects, p, "registry:5000/web:1", "sha256:web"); got != tc.want {
 				t.Errorf("refused %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestWhoMendsAServingCertificate(t *testing.T) {
+	for name, tc := range map[string]struct {
+		installed bool
+		reason    string
+		want      bool
+	}{
+		"an agent that is installed": {true, v1alpha1.ReasonKubeletServed, true},
+		"an agent that observes":     {true, v1alpha1.ReasonObserveOnly, false},
+		"nobody":                     {false, v1alpha1.ReasonNotInstalled, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			n.write("/var/lib/kubelet/pki/kubelet.crt", "")
+			n.write("/var/lib/kubelet/pki/kubelet.key", "")
+			n.Serving = func() metav1.Condition { return metav1.Condition{Status: metav1.ConditionTrue, Reason: tc.reason} }
+			if tc.installed {
+				n.Files = func() ([]string, error) { return nil, nil }
+			}
+			if broken := n.Facts(t.Context()).Node.Broken; len(broken) != 1 || broken[0].Mended != tc.want {
+				t.Errorf("broken %+v", broken)
 			}
 		})
 	}
