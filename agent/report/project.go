@@ -76,6 +76,10 @@ func Project(facts Facts, present v1alpha1.NodeRecoveryStatus, now metav1.Time) 
 			facts.Ready = metav1.Condition{}
 		}
 	}
+	if kept := meta.FindStatusCondition(present.Conditions, v1alpha1.ConditionImagesWarm); facts.Warm.Reason == v1alpha1.ReasonNotEvaluated && kept != nil && present.Images != nil {
+		// An agent that has just begun must not write twice to say the same again.
+		facts.Warm, facts.Images = *kept, present.Images
+	}
 	for _, condition := range conditions(facts) {
 		if old := meta.FindStatusCondition(present.Conditions, condition.Type); old != nil && old.Status == condition.Status {
 			condition.LastTransitionTime = old.LastTransitionTime

@@ -103,6 +103,10 @@ func TestProject(t *testing.T) {
 		if got.Images.Wanted != 2 || got.Conditions[2].Reason != v1alpha1.ReasonImagesPresent {
 			t.Errorf("images %+v, condition %+v", got.Images, got.Conditions[2])
 		}
+		begun := Facts{Warm: metav1.Condition{Type: v1alpha1.ConditionImagesWarm, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotEvaluated}}
+		if diff := cmp.Diff(got, Project(begun, got, noon)); diff != "" {
+			t.Errorf("an agent that has just begun (-want +got):\n%s", diff)
+		}
 	})
 	t.Run("what is too long is cut", func(t *testing.T) {
 		long := record(strings.Repeat("b", 99))

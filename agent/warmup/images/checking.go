@@ -21,11 +21,14 @@ func (k *Keeper) sync(ctx context.Context, kept []want, s stock) {
 			continue
 		}
 		if !done {
-			if err := k.runtime.sync(ctx, r.target.Target.Digest, id); err != nil {
+			err := k.runtime.sync(ctx, r.target.Target.Digest, id)
+			if err != nil {
 				k.log.V(1).Info("Image is left to the kernel to be written to the disk", "image", w.reference, "reason", err.Error())
+			}
+			if transient(err) {
 				continue
 			}
-			done = true
+			done = err == nil
 		}
 		k.synced[id] = true
 	}
@@ -34,6 +37,7 @@ func (k *Keeper) sync(ctx context.Context, kept []want, s stock) {
 // toCheck is the most important image that is to be checked now: after a power cut all are,
 // once; those whose program is visibly lost at once, the others when the recovery is over.
 func (k *Keeper) toCheck(ctx context.Context, kept []want, s stock, settled bool, wait func(time.Duration)) *want {
+	looked := false
 	for i, w := range kept {
 		id := s.images[w.reference].id
 		r, known := s.records[w.reference]
@@ -54,6 +58,11 @@ func (k *Keeper) toCheck(ctx context.Context, kept []want, s stock, settled bool
 			return &kept[i]
 		}
 		if !k.inspected[id] {
+			if looked {
+				wait(calm) // one at a time: pods are starting
+				continue
+			}
+			looked = true
 			k.inspected[id] = true
 			if err := k.runtime.inspect(ctx, r.target.Target.Digest, id); err != nil && !transient(err) {
 				k.log.Error(err, "Image was damaged, mending it", "image", w.reference)

@@ -32,6 +32,9 @@ const (
 	unsettled = 5 * time.Second
 	// recoveryFirst bounds how long a recovery keeps pulls and full checks waiting.
 	recoveryFirst = 2 * time.Minute
+	// silence is how long the runtime may be silent before it is told: it starts later than
+	// the agent.
+	silence = 30 * time.Second
 	// maxProblems and maxImage are bounds of the status.
 	maxProblems, maxImage = 10, 256
 )
@@ -92,7 +95,7 @@ type Keeper struct {
 	missingSince map[string]time.Time
 	// looked at are images that were inspected in this boot; synced are on the disk.
 	inspected, synced map[string]bool
-	silent            bool
+	silentSince       time.Time
 
 	wake chan struct{}
 
@@ -200,14 +203,17 @@ func (k *Keeper) pass(ctx context.Context, settled bool) (bool, time.Duration) {
 	spec := k.Spec()
 	stock, err := k.runtime.stock(ctx)
 	if err != nil {
-		if !k.silent {
-			k.log.Error(err, "Container runtime does not tell its images, asking again")
+		if k.silentSince.IsZero() {
+			k.silentSince = k.clock.Now()
 		}
-		k.silent = true
+		if k.clock.Since(k.silentSince) < silence || k.Report().Warm.Reason == v1alpha1.ReasonRuntimeSilent {
+			return false, calm
+		}
+		k.log.Error(err, "Container runtime does not tell its images, asking again")
 		k.tell(nil, condition(metav1.ConditionUnknown, v1alpha1.ReasonRuntimeSilent, "The container runtime does not tell its images; see its unit and criEndpoint in the agent's configuration."))
 		return false, calm
 	}
-	k.silent = false
+	k.silentSince = time.Time{}
 	o := optionsOf(spec)
 	now := k.clock.Now()
 	k.calmDown()
@@ -244,7 +250,10 @@ func (k *Keeper) pass(ctx context.Context, settled bool) (bool, time.Duration) {
 		return true, 0
 	}
 	if !settled {
-		return false, unsettled
+		if next == 0 {
+			next = unsettled
+		}
+		return false, min(next, unsettled)
 	}
 	for _, reference := range p.evict {
 		k.log.Info("Image is larger than what the budget has left for it, removing it", "image", reference)

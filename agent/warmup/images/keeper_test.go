@@ -342,6 +342,11 @@ func TestARuntimeThatIsSilentIsTold(t *testing.T) {
 	f := newFixture(t, false)
 	f.runtime.err = errors.New("no such socket")
 	f.passes(true)
+	if r := f.Report(); r.Warm.Reason != v1alpha1.ReasonNotEvaluated {
+		t.Errorf("at first: report %+v", r)
+	}
+	f.clock.Step(silence)
+	f.passes(true)
 	if r := f.Report(); r.Warm.Reason != v1alpha1.ReasonRuntimeSilent {
 		t.Errorf("report %+v", r)
 	}
