@@ -218,9 +218,11 @@ type outcome struct {
 // call sends all requests, then receives until the end.
 func call(ctx context.Context, t *testing.T, conn *grpc.ClientConn, method string, requests [][]byte, options ...grpc.CallOption) outcome {
 	t.Helper()
+	var seen outcome
 	stream, err := conn.NewStream(ctx, anyStream, method, options...)
 	if err != nil {
-		t.Fatal(err)
+		seen.Code, seen.Message = status.Code(err), status.Convert(err).Message()
+		return seen
 	}
 	for _, request := range requests {
 		if stream.SendMsg(&request) != nil {
@@ -228,7 +230,6 @@ func call(ctx context.Context, t *testing.T, conn *grpc.ClientConn, method strin
 		}
 	}
 	_ = stream.CloseSend()
-	var seen outcome
 	for err == nil {
 		var message []byte
 		if err = stream.RecvMsg(&message); err == nil {
