@@ -149,6 +149,7 @@ func (h *Holder) wasMade(c *call) {
 		}
 		if !c.pod.hostNetwork {
 			h.networkGood = now
+			h.setNetwork(true)
 		}
 	})
 }

@@ -319,7 +319,7 @@ func TestHolder(t *testing.T) {
 			b := n.asks("two/b")
 			time.Sleep(4500 * time.Millisecond)
 			n.fails(nil)
-			n.want(all(a, b), "a 5s", "b 5s")
+			n.want(all(a, b), "a 5s", "b 5.1s")
 		}},
 		"a pod is not held for ever for the network": {tell: func(n *node) {
 			n.Begin(v1alpha1.StartupOrdering{}, nil, nil)

@@ -19,20 +19,19 @@ const (
 	goodTime = 2 * time.Second
 )
 
-// awaitNetwork returns when a pod can be given a network, and the call is in the queue. An
-// attempt costs as much as asking, so one that has failed is followed by another one soon.
+// awaitNetwork returns when a pod can be given a network, and the call is in the queue.
+// After an attempt that has failed, which is what the runtime knows no better, that is soon.
 func (h *Holder) awaitNetwork(ctx context.Context, c *call, until time.Duration, failed error) error {
 	if failed != nil {
-		h.enter(c, offline)
-	}
-	pause := networkEvery
-	if failed != nil {
-		pause = retryEvery
+		h.do(func(now time.Duration) {
+			c.phase, c.since = offline, now
+			h.setNetwork(false)
+		})
 	}
 	manifests := h.manifests(c)
-	for first := true; ; first = false {
-		if !(first && failed != nil) && h.networkReady(ctx) || h.isPassing() {
-			h.enter(c, waiting)
+	for {
+		if h.isPassing() || h.worthTrying(c, failed) && h.networkReady(ctx) {
+			h.do(func(now time.Duration) { c.phase, c.since = waiting, now })
 			return nil
 		}
 		if h.Boot() >= until {
@@ -42,15 +41,25 @@ func (h *Holder) awaitNetwork(ctx context.Context, c *call, until time.Duration,
 			}
 			return refused(why)
 		}
-		if ended, err := h.pause(ctx, c, pause, manifests); ended {
+		if ended, err := h.pause(ctx, c, networkEvery, manifests); ended {
 			return err
 		}
-		pause = networkEvery
 	}
 }
 
-func (h *Holder) enter(c *call, next phase) {
-	h.do(func(now time.Duration) { c.phase, c.since = next, now })
+// worthTrying says whether a pod that got no network may get one now: another has, or some
+// time has passed.
+func (h *Holder) worthTrying(c *call, failed error) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return failed == nil || h.planner == nil || !h.planner.noNetwork || h.Boot() >= c.since+retryEvery
+}
+
+// setNetwork notes whether a pod was given a network.
+func (h *Holder) setNetwork(good bool) {
+	if h.planner != nil {
+		h.planner.noNetwork = !good
+	}
 }
 
 func (h *Holder) networkReady(ctx context.Context) bool {

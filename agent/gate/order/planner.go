@@ -74,6 +74,10 @@ type planner struct {
 	calls map[*call]bool
 	// made are the pods whose sandbox was made.
 	made map[name]bool
+	// noNetwork: the last attempt to give a pod a network has failed; triedAt is when the
+	// last one was made since.
+	noNetwork bool
+	triedAt   time.Duration
 	// heldBack are the UIDs of pods that are held back elsewhere.
 	heldBack []string
 	// wellSince is when a pod got to where it is waited for; reached are those for whom

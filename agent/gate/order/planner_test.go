@@ -214,6 +214,24 @@ func TestPlanner(t *testing.T) {
 			p.call(p.add("b", "one"))
 			p.at(1000, "b")
 		},
+		"while pods get no network one at a time tries, and those on the node's network go on": func(t *testing.T) {
+			p := newPlay(t)
+			a, b := p.call(p.add("a", "")), p.call(p.add("b", ""))
+			host := p.call(p.add("host", "", onNode))
+			p.noNetwork = true
+			p.at(1000, "a", "host")
+			p.makes(host)
+			p.at(2000)
+			a.phase = offline
+			p.at(2100, "b")
+			b.phase = offline
+			a.phase = waiting
+			p.at(2599)
+			p.at(2600, "a")
+			p.noNetwork = false
+			b.phase = waiting
+			p.at(2700, "b")
+		},
 		"pods on the node's network are ordered too": func(t *testing.T) {
 			p := newPlay(t, stage("one"))
 			p.add("a", "one")

@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// tryEvery is how often a pod tries whether there is a network again.
+const tryEvery = 500 * time.Millisecond
+
 // turns are the calls of an open group whose turn it is.
 func (p *planner) turns(group int, now time.Duration) []*call {
 	if p.state.Over {
@@ -41,6 +44,9 @@ func (p *planner) turns(group int, now time.Duration) []*call {
 		if busy+kept >= p.groups[group].parallel {
 			break
 		}
+		if !p.mayTry(c, now) {
+			continue
+		}
 		p.start(c, now)
 		released = append(released, c)
 		busy++
@@ -59,7 +65,31 @@ func (p *planner) everyone(group int, now time.Duration) []*call {
 	return released
 }
 
-func (p *planner) start(c *call, now time.Duration) { c.phase, c.since = making, now }
+func (p *planner) start(c *call, now time.Duration) {
+	c.phase, c.since = making, now
+	if !c.pod.hostNetwork {
+		p.triedAt = now
+	}
+}
+
+// mayTry says whether a sandbox may be made as far as the network goes. While that fails,
+// one pod at a time tries: it costs as much as a start does, and whoever brings the network
+// needs the processor.
+func (p *planner) mayTry(c *call, now time.Duration) bool {
+	if !p.noNetwork || c.pod.hostNetwork {
+		return true
+	}
+	for other := range p.calls {
+		if other.phase == making && !other.pod.hostNetwork {
+			return false
+		}
+	}
+	if now < p.triedAt+tryEvery {
+		p.at(p.triedAt + tryEvery)
+		return false
+	}
+	return true
+}
 
 // gathered says whether those who are about to arrive have had their time.
 func (p *planner) gathered(group int, now time.Duration) bool {
