@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -82,6 +83,22 @@ func (c *containerd) stop(t *testing.T) {
 	_ = c.command.Wait() // it says that it was killed
 }
 
+// stopped says whether every thread has heard SIGSTOP.
+func (c *containerd) stopped(t *testing.T) bool {
+	t.Helper()
+	states, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", c.command.Process.Pid))
+	if err != nil || len(states) == 0 {
+		t.Fatal(states, err)
+	}
+	for _, path := range states {
+		state, err := os.ReadFile(path)
+		if err != nil || !bytes.Contains(state, []byte("State:\tT")) {
+			return false
+		}
+	}
+	return true
+}
+
 func TestContainerdAnswersAsWithoutTheProxy(t *testing.T) {
 	c := startContainerd(t)
 	direct, proxied := dial(t, c.socket()), dial(t, startProxy(t, c.socket(), nil).socket)
@@ -161,6 +178,7 @@ func TestContainerdThatHangsAndRestarts(t *testing.T) {
 	if err := c.command.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, "containerd has stopped", func() bool { return c.stopped(t) })
 	all(codes.DeadlineExceeded)
 	if err := c.command.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
