@@ -56,11 +56,17 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 
 	// What a node may read beside what every kubelet may.
-	rights := exec.CommandContext(ctx, filepath.Join(shared.Tools(), "kubectl"), "apply", "-f", "../../../config/rbac/node.yaml")
-	rights.Env = append(os.Environ(), "KUBECONFIG="+shared.AdminKubeconfig())
-	said, err := rights.CombinedOutput()
-	Expect(err).NotTo(HaveOccurred(), "%s", said)
+	apply(ctx, "../../../config/rbac/node.yaml")
 })
+
+// apply a file of the product's as the administrator of the cluster.
+func apply(ctx context.Context, file string) {
+	GinkgoHelper()
+	command := exec.CommandContext(ctx, filepath.Join(shared.Tools(), "kubectl"), "apply", "-f", file)
+	command.Env = append(os.Environ(), "KUBECONFIG="+shared.AdminKubeconfig())
+	said, err := command.CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), "%s", said)
+}
 
 func full() {
 	if os.Getenv("FULL") == "" {
@@ -75,9 +81,12 @@ type edge struct{ *edgenode.Node }
 
 // newEdge boots a node for this spec, with the agent installed if it is asked for. Edit
 // changes its disk before the first boot. The spec's end takes it and its pods away.
-func newEdge(ctx context.Context, name string, agent bool, edit func(root string) error) *edge {
+func newEdge(ctx context.Context, name string, agent bool, edit func(root string) error, change ...func(*edgenode.Options)) *edge {
 	GinkgoHelper()
 	options := edgenode.Options{Name: name, Kubelet: edgenode.KubeletVersion(os.Getenv("REKINDLE_KUBELET")), Log: say}
+	for _, c := range change {
+		c(&options)
+	}
 	if agent {
 		binary := os.Getenv("REKINDLE_AGENT")
 		if binary == "" {
