@@ -94,7 +94,6 @@ func answers(ctx context.Context, settings config.Config, server *localapi.Serve
 	}
 	holding.Begin(objects, m.Offline)
 	handler.Held, handler.ListRefused = holding.Why, holding.ListRefused
-	go missed.Keep(ctx, filepath.Join(wiring.RunDir, missedFile))
 	handler.Metrics, handler.Exposition, err = exposition(nodeCollector{trusted: objects.Trusted, linked: linked, last: witness.LastRecovery, verdict: witness.Verdict})
 	if err != nil {
 		log.Error(err, "Nothing is counted, and /metrics is the API server's")

@@ -141,6 +141,7 @@ func run(args []string, stderr io.Writer) int {
 		holding = hold.New(clock.RealClock{}, filepath.Join(wiring.RunDir, inStepFile))
 		var running sync.WaitGroup
 		defer running.Wait()
+		running.Go(func() { missed.Keep(ctx, filepath.Join(wiring.RunDir, missedFile)) })
 		cri := newGate(log, settings)
 		starts := newOrder(log, settings, units, holding, files.BootID)
 		started = starts.ContainerStarted
