@@ -27,6 +27,7 @@ import (
 	"rekindle.edge/agent/config"
 	"rekindle.edge/agent/daemon"
 	"rekindle.edge/agent/host"
+	"rekindle.edge/agent/readiness/dryrun"
 	"rekindle.edge/api/v1alpha1"
 )
 
@@ -68,6 +69,9 @@ type node struct {
 	kubelet  atomic.Int32
 	healthy  atomic.Bool
 	stopping atomic.Bool
+
+	// judge makes what judges the node; nil: nobody does.
+	judge func() *dryrun.DryRun
 
 	stopAgent func()
 	log       *agentLog
@@ -150,6 +154,10 @@ func (n *node) startAgent() {
 	ctx, cancel := context.WithCancel(logr.NewContext(ctx, log))
 	done := make(chan struct{})
 	ready := make(chan struct{})
+	var judge *dryrun.DryRun
+	if n.judge != nil {
+		judge = n.judge()
+	}
 	go func() {
 		defer GinkgoRecover()
 		defer close(done)
@@ -159,6 +167,7 @@ func (n *node) startAgent() {
 				KubeletHealthz: n.health.URL, KubeletRootDir: n.dir, KubeletUnit: "kubelet.service", ContainerdUnit: "containerd.service",
 			},
 			Machine: daemon.Machine{Clock: n.clock, Processes: n, Units: n, BootID: func() (string, error) { return n.bootID(), nil }},
+			DryRun:  judge,
 			Version: "v0-test", Ready: func() { close(ready) },
 		}.Run(ctx)).To(Succeed())
 	}()
