@@ -27,6 +27,9 @@ type unitCache struct {
 	waits bool
 }
 
+// unitRefresh is how often systemd is asked although no file of a unit has changed.
+const unitRefresh = time.Minute
+
 const (
 	systemdDir    = "/etc/systemd/system"
 	agentUnit     = "rekindle-agent.service"
