@@ -103,7 +103,7 @@ func (h *Holder) arrive(ctx context.Context, config *runtimeapi.PodSandboxConfig
 		}
 		h.planner.calls[c] = true
 		h.planner.lastCall = now
-		h.Log.V(1).Info("Pod may not start yet", "pod", c.pod.String(), "reason", h.planner.why(c))
+		h.Log.V(1).Info("Pod may not start yet", "pod", c.pod.String(), "reason", h.planner.why(c, now))
 	})
 	return c
 }

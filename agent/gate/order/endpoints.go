@@ -62,8 +62,8 @@ func (s service) selects(p *pod) bool {
 
 // reachable says whether every endpoint that leads to the pod leads to where it is now. A
 // pod that no slice has an endpoint of is not waited for: while cut off, nobody makes one.
-func reachable(p *pod, slices_ map[name][]endpoint) bool {
-	for _, slice := range slices_ {
+func reachable(p *pod, served map[name][]endpoint) bool {
+	for _, slice := range served {
 		for _, e := range slice {
 			if e.pod != p.uid {
 				continue

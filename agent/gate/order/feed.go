@@ -15,9 +15,9 @@ import (
 
 // Resources that the order follows.
 var (
-	pods     = corev1.SchemeGroupVersion.WithResource("pods")
-	services = corev1.SchemeGroupVersion.WithResource("services")
-	slices_  = discoveryv1.SchemeGroupVersion.WithResource("endpointslices")
+	pods           = corev1.SchemeGroupVersion.WithResource("pods")
+	services       = corev1.SchemeGroupVersion.WithResource("services")
+	endpointSlices = discoveryv1.SchemeGroupVersion.WithResource("endpointslices")
 )
 
 // trustEvery is how often a list of pods that may not be served is looked at again.
@@ -43,7 +43,7 @@ func (h *Holder) Follow(ctx context.Context, from Served) {
 		h.follow(ctx, from.Served(pods), h.takePods)
 	}()
 	go h.follow(ctx, from.Served(services), h.takeServices)
-	go h.follow(ctx, from.Served(slices_), h.takeSlices)
+	go h.follow(ctx, from.Served(endpointSlices), h.takeSlices)
 	<-ctx.Done()
 }
 

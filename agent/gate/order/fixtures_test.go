@@ -107,7 +107,7 @@ func (p *play) wells(of *pod) *pod {
 
 // made ends a call for whose pod a sandbox was made.
 func (p *play) makes(c *call) {
-	p.planner.made[c.pod.name] = true
+	p.made[c.pod.name] = true
 	delete(p.calls, c)
 }
 
