@@ -81,10 +81,9 @@ func (r Report) Print(out io.Writer) error {
 		}
 	}
 	say("")
-	switch {
-	case r.Forecast == nil:
+	if r.Forecast == nil {
 		say("No forecast: this node has not come back cut off yet.")
-	default:
+	} else {
 		say("Forecast: %s until the last pod is Ready (median of %d restarts of this node that began cut off; the target is %d s).",
 			(time.Duration(r.Forecast.TotalMilliseconds) * time.Millisecond).Round(100*time.Millisecond), r.Forecast.BasedOn, r.TargetSeconds)
 	}
