@@ -1,5 +1,6 @@
 // Package warmup keeps on the node what a restart needs beside the API: node files that a
-// boot loses, and the images of the node's pods.
+// boot loses, the images of the node's pods, and on request what a recovery reads of them in
+// the page cache.
 package warmup
 
 import (
@@ -17,6 +18,7 @@ import (
 	"rekindle.edge/agent/snapshot"
 	"rekindle.edge/agent/warmup/images"
 	"rekindle.edge/agent/warmup/nodefiles"
+	"rekindle.edge/agent/warmup/readahead"
 	"rekindle.edge/api/v1alpha1"
 )
 
@@ -25,6 +27,10 @@ const (
 	filesDir = "nodefiles"
 	// imagesFile is too.
 	imagesFile = "images.json"
+	// readFile is too, and readMark in the run directory once it was read in this boot.
+	readFile, readMark = "readahead.json", "read-ahead"
+	// defaultPageCache is what is read ahead at most, in bytes, without another word.
+	defaultPageCache = 512 << 20
 	// restoredFile is there once node files were put back in this boot: one that somebody
 	// removes later must not come back with a restart of the agent.
 	restoredFile = "nodefiles-restored"
@@ -81,6 +87,7 @@ func (w *Warmup) Begin(ctx context.Context, b Boot) {
 	keeper := images.New(images.Options{
 		Endpoint: w.options.CRIEndpoint, StateFile: filepath.Join(w.options.StateDir, imagesFile),
 		BootID: b.ID, Unclean: b.Unclean, Objects: b.Objects, Spec: w.current, Recovered: b.Recovered, Changed: b.Changed,
+		Settled: w.learn,
 	})
 	w.mu.Lock()
 	w.changed, w.images = b.Changed, keeper
@@ -147,6 +154,7 @@ func (w *Warmup) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() { w.files.Run(ctx, w.nodeFiles) })
 	running.Go(func() { w.images.Run(ctx) })
+	running.Go(func() { w.readAhead(ctx) })
 	running.Wait()
 }
 
@@ -157,6 +165,49 @@ func (w *Warmup) nodeFiles() []string {
 		return nil
 	}
 	return w.spec.Snapshot.NodeFiles
+}
+
+// pageCache is the budget for reading ahead, in bytes; 0: it is not wanted.
+func (w *Warmup) pageCache() int64 {
+	spec := w.current()
+	if spec == nil || spec.Mode == v1alpha1.ModeObserve || spec.CacheWarmup.PageCache.Mode != v1alpha1.ToggleEnabled {
+		return 0
+	}
+	if size := spec.CacheWarmup.PageCache.MaxSize; size != nil {
+		return size.Value()
+	}
+	return defaultPageCache
+}
+
+// readAhead asks for what the last recovery has read, once a boot. Kubelet does not wait
+// for it.
+func (w *Warmup) readAhead(ctx context.Context) {
+	budget := w.pageCache()
+	mark := filepath.Join(w.options.RunDir, readMark)
+	if _, err := os.Stat(mark); budget == 0 || !errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	log := logr.FromContextOrDiscard(ctx)
+	if err := os.WriteFile(mark, nil, 0o600); err != nil {
+		log.Error(err, "Cannot note that files are read ahead, none are")
+		return
+	}
+	if asked := readahead.Ahead(ctx, readahead.Load(filepath.Join(w.options.StateDir, readFile)), budget); asked > 0 {
+		log.Info("Files of the last recovery are read ahead", "bytes", asked)
+	}
+}
+
+// learn notes what the recovery has read of the layers.
+func (w *Warmup) learn(ctx context.Context, layers []string) {
+	budget := w.pageCache()
+	if budget == 0 {
+		return
+	}
+	log := logr.FromContextOrDiscard(ctx)
+	ranges := readahead.Learn(ctx, layers, budget)
+	if err := readahead.Save(filepath.Join(w.options.StateDir, readFile), ranges); err != nil {
+		log.Error(err, "What the recovery has read cannot be kept, nothing new is read ahead at the next boot")
+	}
 }
 
 // tell that Report gives something else.

@@ -107,3 +107,25 @@ func boot(t *testing.T, spec *snapshot.Spec, changed func()) Boot {
 	t.Cleanup(func() { _ = store.Close() })
 	return Boot{ID: "one", Spec: spec, Objects: store.Objects(), Changed: changed}
 }
+
+func TestWhatARecoveryHasReadIsReadAheadIfWanted(t *testing.T) {
+	for mode, want := range map[v1alpha1.Toggle]bool{v1alpha1.ToggleEnabled: true, v1alpha1.ToggleDisabled: false, "": false} {
+		state, run, layer := t.TempDir(), t.TempDir(), t.TempDir()
+		if err := os.WriteFile(filepath.Join(layer, "app"), []byte("a program"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		spec := &snapshot.Spec{Spec: v1alpha1.NodeRecoverySpec{CacheWarmup: v1alpha1.CacheWarmup{PageCache: v1alpha1.PageCache{Mode: mode}}}}
+		w := New(Options{StateDir: state, RunDir: run, Root: t.TempDir()})
+		w.Begin(t.Context(), boot(t, spec, func() {}))
+		w.learn(t.Context(), []string{layer})
+		_, err := os.Stat(filepath.Join(state, readFile))
+		if got := err == nil; got != want {
+			t.Errorf("mode %q: learnt %v", mode, got)
+		}
+		w.readAhead(t.Context())
+		_, err = os.Stat(filepath.Join(run, readMark))
+		if got := err == nil; got != want {
+			t.Errorf("mode %q: read ahead %v", mode, got)
+		}
+	}
+}

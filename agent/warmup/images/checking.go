@@ -131,3 +131,30 @@ func transient(err error) bool {
 	}
 	return false
 }
+
+// settle calls Settled, once.
+func (k *Keeper) settle(ctx context.Context, kept []want, s stock) {
+	if k.settled || k.Settled == nil {
+		return
+	}
+	k.settled = true
+	var dirs []string
+	seen := map[string]bool{}
+	for _, w := range kept {
+		r, known := s.records[w.reference]
+		if !known {
+			continue
+		}
+		layers, err := k.runtime.layers(ctx, r.target.Target.Digest, s.images[w.reference].id)
+		if err != nil {
+			continue // what is wrong with it is told elsewhere
+		}
+		for _, dir := range layers {
+			if !seen[dir] {
+				seen[dir] = true
+				dirs = append(dirs, dir)
+			}
+		}
+	}
+	k.Settled(ctx, dirs)
+}

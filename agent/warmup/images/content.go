@@ -263,5 +263,14 @@ func (r *runtime) removeChain(ctx context.Context, layers []layer) error {
 	return nil
 }
 
+// layers are the directories of an image's layers, the topmost first.
+func (r *runtime) layers(ctx context.Context, target, id string) ([]string, error) {
+	u, err := r.unpacked(ctx, target, id)
+	if err != nil {
+		return nil, err
+	}
+	return u.layers[len(u.layers)-1].dirs, nil
+}
+
 // base is the directory that all layers' directories are in.
 func base(u unpacked) string { return filepath.Dir(filepath.Dir(u.layers[0].dirs[0])) }

@@ -51,6 +51,7 @@ type backend interface {
 	check(ctx context.Context, target, id string, skip func(string) bool, sound func(string)) (outcome, error)
 	renew(ctx context.Context, target, id string, pull func() error) error
 	sync(ctx context.Context, target, id string) error
+	layers(ctx context.Context, target, id string) ([]string, error)
 }
 
 // objects is the snapshot.
@@ -79,6 +80,9 @@ type Options struct {
 	Recovered <-chan struct{}
 	// Changed is called when Report gives something else.
 	Changed func()
+	// Settled is called once when the recovery is over and the images are known, with the
+	// directories of their layers, the most important first; nil: nobody asks.
+	Settled func(ctx context.Context, layers []string)
 }
 
 // Keeper keeps the images. One goroutine, Run's, does the work.
@@ -96,6 +100,8 @@ type Keeper struct {
 	// looked at are images that were inspected in this boot; synced are on the disk.
 	inspected, synced map[string]bool
 	silentSince       time.Time
+	// settled says that Settled was called.
+	settled bool
 
 	wake chan struct{}
 
@@ -255,6 +261,7 @@ func (k *Keeper) pass(ctx context.Context, settled bool) (bool, time.Duration) {
 		}
 		return false, min(next, unsettled)
 	}
+	k.settle(ctx, p.kept, stock)
 	for _, reference := range p.evict {
 		k.log.Info("Image is larger than what the budget has left for it, removing it", "image", reference)
 		if err := k.runtime.remove(ctx, reference); err != nil {

@@ -122,6 +122,10 @@ func (f *fakeRuntime) renew(_ context.Context, _, id string, pull func() error) 
 
 func (f *fakeRuntime) sync(context.Context, string, string) error { return nil }
 
+func (f *fakeRuntime) layers(_ context.Context, _, id string) ([]string, error) {
+	return []string{"/layers/" + id, "/layers/base"}, nil
+}
+
 // fakeObjects is a snapshot of pods and secrets.
 type fakeObjects struct {
 	pods    []snapshot.Object
@@ -369,5 +373,21 @@ func TestStateOutlivesTheAgentNotTheBoot(t *testing.T) {
 	next, err := loadState(path, "two", false)
 	if err != nil || next.Unclean || next.Checked["1"] || !next.Damaged["2"] {
 		t.Errorf("in the next boot: %+v, %v", next, err)
+	}
+}
+
+func TestLayersAreToldOnceWhenTheRecoveryIsOver(t *testing.T) {
+	f := newFixture(t, false, pod("a", nil, "a"), pod("b", nil, "b"))
+	f.runtime.has[a], f.runtime.has[b] = present{"1", 10}, present{"2", 10}
+	var told [][]string
+	f.Settled = func(_ context.Context, layers []string) { told = append(told, layers) }
+	f.passes(false)
+	if len(told) > 0 {
+		t.Errorf("during the recovery: %v", told)
+	}
+	f.passes(true)
+	f.passes(true)
+	if diff := cmp.Diff([][]string{{"/layers/1", "/layers/base", "/layers/2"}}, told); diff != "" {
+		t.Errorf("layers (-want +got):\n%s", diff)
 	}
 }
