@@ -20,7 +20,7 @@ func TestViewPod(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := pod{
-		name: name{"shop", "web"}, uid: "u", node: "edge", labels: map[string]string{"a": "b"}, hostNetwork: true, priorityClass: "high", priority: 7,
+		name: name{"shop", "web"}, uid: "u", labels: map[string]string{"a": "b"}, hostNetwork: true, priorityClass: "high", priority: 7,
 		created: epoch, containers: []string{"c1", ""}, ips: []string{"10.0.0.1", "fd00::1"}, raw: raw,
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(pod{}, name{})); diff != "" {

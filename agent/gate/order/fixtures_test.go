@@ -63,7 +63,7 @@ func (p *play) add(id, stage string, change ...func(*pod)) *pod {
 		namespace, plain = "shop", id
 	}
 	made := &pod{
-		name: name{namespace, plain}, uid: "uid-" + plain, labels: map[string]string{"stage": stage}, node: "edge",
+		name: name{namespace, plain}, uid: "uid-" + plain, labels: map[string]string{"stage": stage},
 		created: epoch.Add(time.Duration(len(p.pods)) * time.Hour), ready: true, containers: []string{"old-" + plain}, ips: []string{"10.0.0.1"},
 	}
 	for _, c := range change {

@@ -37,7 +37,6 @@ func (n name) String() string { return n.namespace + "/" + n.name }
 type pod struct {
 	name
 	uid           string
-	node          string
 	labels        labels.Set
 	static        bool
 	hostNetwork   bool
@@ -69,7 +68,6 @@ type podObject struct {
 		DeletionTimestamp *metav1.Time      `json:"deletionTimestamp"`
 	} `json:"metadata"`
 	Spec struct {
-		NodeName          string `json:"nodeName"`
 		HostNetwork       bool   `json:"hostNetwork"`
 		PriorityClassName string `json:"priorityClassName"`
 		Priority          int32  `json:"priority"`
@@ -97,7 +95,7 @@ func viewPod(raw []byte) (pod, error) {
 	}
 	_, mirror := object.Metadata.Annotations[mirrorAnnotation]
 	p := pod{
-		name: name{object.Metadata.Namespace, object.Metadata.Name}, uid: object.Metadata.UID, node: object.Spec.NodeName,
+		name: name{object.Metadata.Namespace, object.Metadata.Name}, uid: object.Metadata.UID,
 		labels: object.Metadata.Labels, static: mirror, hostNetwork: object.Spec.HostNetwork,
 		priorityClass: object.Spec.PriorityClassName, priority: object.Spec.Priority, created: object.Metadata.CreationTimestamp.Time,
 		deleting: object.Metadata.DeletionTimestamp != nil,
