@@ -3,6 +3,7 @@ package localapi
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -31,6 +32,11 @@ var _ = Describe("Access of pods", Ordered, Serial, func() {
 		return err
 	}
 
+	metrics := func(ctx context.Context) (string, error) {
+		body, err := pod.CoreV1().RESTClient().Get().AbsPath("/metrics").Do(ctx).Raw()
+		return string(body), err
+	}
+
 	BeforeAll(func(ctx context.Context) {
 		opts := metav1.CreateOptions{}
 		_, err := admin.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, opts)
@@ -46,6 +52,17 @@ var _ = Describe("Access of pods", Ordered, Serial, func() {
 			ObjectMeta: metav1.ObjectMeta{Name: "reader"},
 			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "reader"}},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "reader"},
+		}, opts)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = admin.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{Name: "metrics"},
+			Rules:      []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}},
+		}, opts)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = admin.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "metrics"},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "reader"}},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "metrics"},
 		}, opts)
 		Expect(err).NotTo(HaveOccurred())
 		token, err := admin.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, "reader", &authenticationv1.TokenRequest{}, opts)
@@ -68,6 +85,7 @@ var _ = Describe("Access of pods", Ordered, Serial, func() {
 				Runs: func(string, string, types.UID) bool { return false },
 			},
 		}
+		node.handler.Exposition = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("its own")) })
 		config := rest.AnonymousClientConfig(node.config)
 		config.CAData, config.BearerToken, config.QPS = node.config.CAData, token.Status.Token, -1
 		pod = kubernetes.NewForConfigOrDie(config)
@@ -76,7 +94,8 @@ var _ = Describe("Access of pods", Ordered, Serial, func() {
 	It("is what the API server says while it answers", func(ctx context.Context) {
 		Expect(read(ctx, namespace)).To(Succeed())
 		Expect(apierrors.IsForbidden(read(ctx, "default"))).To(BeTrue())
-		Expect(node.objects.Remembered("access")).To(HaveLen(1), "what was allowed, and nothing else")
+		Expect(metrics(ctx)).To(Equal("its own"))
+		Expect(node.objects.Remembered("access")).To(HaveLen(2), "what was allowed, and nothing else")
 	})
 
 	It("is what it has allowed while it does not", func(ctx context.Context) {
@@ -87,6 +106,7 @@ var _ = Describe("Access of pods", Ordered, Serial, func() {
 		// A start of the agent later.
 		node.handler.Access.(*access.Checker).Memory = access.NewMemory(node.objects, clock.RealClock{})
 		Expect(read(ctx, namespace)).To(Succeed())
+		Expect(metrics(ctx)).To(Equal("its own"))
 		Expect(apierrors.IsServiceUnavailable(read(ctx, ""))).To(BeTrue(), "nobody was asked about all namespaces")
 		_, err := pod.CoreV1().Services(namespace).Get(ctx, "none", metav1.GetOptions{})
 		Expect(apierrors.IsServiceUnavailable(err)).To(BeTrue(), "%v", err)
