@@ -23,7 +23,6 @@ import (
 
 	"rekindle.edge/agent/config"
 	"rekindle.edge/agent/daemon"
-	"rekindle.edge/agent/gate"
 	"rekindle.edge/agent/host"
 	"rekindle.edge/agent/localapi/answer"
 	"rekindle.edge/agent/localapi/hold"
@@ -145,11 +144,13 @@ func run(args []string, stderr io.Writer) int {
 		cri := newGate(log, settings)
 		starts := newOrder(log, settings, units, holding, files.BootID)
 		started = starts.ContainerStarted
-		cri.Plug(gate.Handlers{RunPodSandbox: starts.RunPodSandbox}, func() bool { return true })
+		old := newSandboxes(log, settings, files.BootID)
+		cri.Plug(handlers(starts.RunPodSandbox, old), func() bool { return true })
 		wanted := newMode()
 		running.Go(func() { wire(ctx, settings, server, cri, units, wanted, ready, state.tell(log)) })
 		opened = func(store *snapshot.Store, m *mirror.Mirror, witness daemon.Witness) {
 			wanted.open(m)
+			old.begin(ctx, store.Objects(), witness)
 			answers(ctx, settings, server, store, m, missed, holding, starts, witness, files.BootID)
 			timeStarts(cri, witness)
 		}
