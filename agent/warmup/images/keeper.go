@@ -2,11 +2,6 @@ package images
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"maps"
-	"strings"
 	"sync"
 	"time"
 
@@ -100,6 +95,11 @@ type Keeper struct {
 	// looked at are images that were inspected in this boot; synced are on the disk.
 	inspected, synced map[string]bool
 	silentSince       time.Time
+	// pulling says that one is under way; pulls has room for how it ends.
+	pulling bool
+	pulls   chan pulled
+	// start runs a function beside the others.
+	start func(func())
 	// settled says that Settled was called.
 	settled bool
 
@@ -129,6 +129,7 @@ func New(options Options) *Keeper {
 		Options: options, clock: clock.RealClock{}, pods: map[string]decoded{},
 		patience: patience{}, failed: map[string]string{}, missingSince: map[string]time.Time{},
 		inspected: map[string]bool{}, synced: map[string]bool{}, wake: make(chan struct{}, 1),
+		pulls: make(chan pulled, 1), start: func(f func()) { go f() },
 		report: Report{Warm: condition(metav1.ConditionUnknown, v1alpha1.ReasonNotEvaluated, "Images were not looked at yet.")},
 	}
 }
@@ -222,6 +223,7 @@ func (k *Keeper) pass(ctx context.Context, settled bool) (bool, time.Duration) {
 	k.silentSince = time.Time{}
 	o := optionsOf(spec)
 	now := k.clock.Now()
+	k.takePull()
 	k.calmDown()
 	wanted := wanted(spec, k.running())
 	next := time.Duration(0)
@@ -268,7 +270,7 @@ func (k *Keeper) pass(ctx context.Context, settled bool) (bool, time.Duration) {
 			k.log.Error(err, "Image cannot be removed", "image", reference)
 		}
 	}
-	if p.pull == nil {
+	if p.pull == nil || k.pulling {
 		return false, next
 	}
 	k.pull(ctx, *p.pull)
@@ -284,62 +286,6 @@ func optionsOf(spec *v1alpha1.NodeRecoverySpec) options {
 		o.budget = size.Value()
 	}
 	return o
-}
-
-// running are the pods of the snapshot that are not over.
-func (k *Keeper) running() []*corev1.Pod {
-	all, _ := k.Objects.List(snapshot.Pods)
-	seen := map[string]decoded{}
-	var pods []*corev1.Pod
-	for _, object := range all {
-		key := string(object.UID)
-		d := k.pods[key]
-		if d.pod == nil || d.version != object.ResourceVersion {
-			d = decoded{object.ResourceVersion, &corev1.Pod{}}
-			if json.Unmarshal(object.Raw, d.pod) != nil {
-				continue
-			}
-		}
-		seen[key] = d
-		if !over(d.pod) {
-			pods = append(pods, d.pod)
-		}
-	}
-	k.pods = seen
-	return pods
-}
-
-// calmDown lets registries be asked at once when the network has come back.
-func (k *Keeper) calmDown() {
-	k.mu.Lock()
-	online := k.online
-	k.online = false
-	k.mu.Unlock()
-	if online {
-		clear(k.patience)
-	}
-}
-
-// note keeps since when images are missing, and forgets what is not wanted.
-func (k *Keeper) note(wanted []want, s stock, now time.Time) {
-	missing := map[string]bool{}
-	for _, w := range wanted {
-		if _, here := s.images[w.reference]; here {
-			continue
-		}
-		missing[w.reference] = true
-		if _, known := k.missingSince[w.reference]; !known {
-			k.missingSince[w.reference] = now
-		}
-	}
-	gone := func(reference string) bool { return !missing[reference] }
-	maps.DeleteFunc(k.missingSince, func(reference string, _ time.Time) bool { return gone(reference) })
-	maps.DeleteFunc(k.failed, func(reference, _ string) bool { return gone(reference) })
-	ids := map[string]bool{}
-	for _, image := range s.images {
-		ids[image.id] = true
-	}
-	maps.DeleteFunc(k.state.Damaged, func(id string, _ bool) bool { return !ids[id] })
 }
 
 func (k *Keeper) setPins(ctx context.Context, p *plan) {
@@ -367,123 +313,3 @@ func (k *Keeper) save() {
 	}
 }
 
-// pull gets one image, by the digest that its pod runs where that is known.
-func (k *Keeper) pull(ctx context.Context, w want) {
-	k.log.Info("Pulling an image", "image", w.reference, "digest", w.digest)
-	err := k.pullWith(ctx, w)
-	if ctx.Err() != nil {
-		return
-	}
-	if err == nil {
-		if err := k.runtime.own(ctx, w.reference); err != nil {
-			k.log.V(1).Info("Image is not noted as pulled, it stays if it does not fit", "image", w.reference, "reason", err.Error())
-		}
-		delete(k.failed, w.reference)
-		delete(k.patience, w.reference)
-		delete(k.patience, registry(w.reference))
-		return
-	}
-	key, reason := registry(w.reference), v1alpha1.ImageRegistryUnreachable
-	if refused(err) {
-		key, reason = w.reference, v1alpha1.ImagePullFailed
-		if !w.secret && len(w.secrets) > 0 {
-			reason = v1alpha1.ImageLeftToKubelet
-		}
-	}
-	if k.failed[w.reference] != reason {
-		k.log.Error(err, "Image cannot be pulled, trying again", "image", w.reference, "reason", reason)
-	}
-	k.failed[w.reference] = reason
-	k.patience.failed(key, k.clock.Now())
-}
-
-func (k *Keeper) pullWith(ctx context.Context, w want) error {
-	var auths []*runtimeapi.AuthConfig
-	if w.secret {
-		auths = credentials(w.reference, k.secrets(w.secrets))
-	}
-	if len(auths) == 0 {
-		auths = []*runtimeapi.AuthConfig{nil}
-	}
-	var errs error
-	for _, auth := range auths {
-		if byDigest := repository(w.reference) + "@" + w.digest; w.digest != "" && byDigest != w.reference {
-			err := k.runtime.pull(ctx, byDigest, auth)
-			if err == nil {
-				err = k.runtime.tag(ctx, byDigest, w.reference)
-			}
-			if err == nil || !refused(err) {
-				return err
-			}
-			// The registry may have dropped it: then what the tag names now.
-		}
-		err := k.runtime.pull(ctx, w.reference, auth)
-		if err == nil || !refused(err) {
-			return err
-		}
-		errs = errors.Join(errs, err)
-	}
-	return errs
-}
-
-// secrets are those that the snapshot has.
-func (k *Keeper) secrets(names []string) []*corev1.Secret {
-	var all []*corev1.Secret
-	for _, name := range names {
-		namespace, name, _ := strings.Cut(name, "/")
-		object, ok := k.Objects.Get(snapshot.Secrets, namespace, name)
-		secret := &corev1.Secret{}
-		if ok && json.Unmarshal(object.Raw, secret) == nil {
-			all = append(all, secret)
-		}
-	}
-	return all
-}
-
-// publish makes the report of a plan.
-func (k *Keeper) publish(spec *v1alpha1.NodeRecoverySpec, s v1alpha1.ImagesStatus) {
-	for i := range s.Problems {
-		if image := s.Problems[i].Image; len(image) > maxImage {
-			s.Problems[i].Image = image[len(image)-maxImage:]
-		}
-	}
-	s.Problems = s.Problems[:min(len(s.Problems), maxProblems)]
-	suffix := ""
-	if spec != nil && spec.Mode == v1alpha1.ModeObserve {
-		suffix = " Mode Observe: none is pulled or pinned."
-	}
-	switch {
-	case spec == nil:
-		k.tell(nil, condition(metav1.ConditionUnknown, v1alpha1.ReasonNoPolicy, "No policy applies to the node."))
-	case s.Present < s.Wanted:
-		k.tell(&s, condition(metav1.ConditionFalse, v1alpha1.ReasonImagesMissing,
-			fmt.Sprintf("%d of %d wanted images are on the node, see status.images.problems.%s", s.Present, s.Wanted, suffix)))
-	default:
-		k.tell(&s, condition(metav1.ConditionTrue, v1alpha1.ReasonImagesPresent, "Every wanted image is on the node."+suffix))
-	}
-}
-
-func condition(status metav1.ConditionStatus, reason, message string) metav1.Condition {
-	return metav1.Condition{Type: v1alpha1.ConditionImagesWarm, Status: status, Reason: reason, Message: message}
-}
-
-func (k *Keeper) tell(s *v1alpha1.ImagesStatus, warm metav1.Condition) {
-	k.mu.Lock()
-	now := Report{Status: s, Warm: warm}
-	if s == nil && warm.Reason == v1alpha1.ReasonRuntimeSilent {
-		now.Status = k.report.Status
-	}
-	news := fmt.Sprint(now.Warm) != fmt.Sprint(k.report.Warm) || !same(now.Status, k.report.Status)
-	k.report = now
-	k.mu.Unlock()
-	if news && k.Changed != nil {
-		k.Changed()
-	}
-}
-
-func same(a, b *v1alpha1.ImagesStatus) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return fmt.Sprint(*a) == fmt.Sprint(*b)
-}

@@ -170,6 +170,7 @@ func newFixture(t *testing.T, unclean bool, pods ...*corev1.Pod) *fixture {
 	}
 	f.Keeper = New(Options{Objects: f.objects, Spec: func() *v1alpha1.NodeRecoverySpec { return f.spec }})
 	f.Keeper.runtime, f.Keeper.clock, f.log = f.runtime, f.clock, logr.Discard()
+	f.start = func(pull func()) { pull() }
 	var err error
 	if f.state, err = loadState(filepath.Join(t.TempDir(), "images.json"), "one", unclean); err != nil {
 		t.Fatal(err)
@@ -389,5 +390,27 @@ func TestLayersAreToldOnceWhenTheRecoveryIsOver(t *testing.T) {
 	f.passes(true)
 	if diff := cmp.Diff([][]string{{"/layers/1", "/layers/base", "/layers/2"}}, told); diff != "" {
 		t.Errorf("layers (-want +got):\n%s", diff)
+	}
+}
+
+func TestALongPullKeepsNothingFromBeingPinned(t *testing.T) {
+	f := newFixture(t, false)
+	f.spec.CacheWarmup.Images.Extra = []string{"r.example/a"}
+	f.runtime.registry[a] = present{"1", 10}
+	var pulls []func()
+	f.start = func(pull func()) { pulls = append(pulls, pull) }
+	f.passes(true)
+	f.runtime.has[b] = present{"2", 10}
+	f.spec.CacheWarmup.Images.Extra = []string{"r.example/a", "r.example/b", "r.example/c"}
+	f.passes(true)
+	f.expect(t, "pin "+b)
+	if len(pulls) != 1 {
+		t.Fatalf("%d pulls at once", len(pulls))
+	}
+	pulls[0]()
+	f.passes(true)
+	f.expect(t, "pull "+a+" ", "pin "+a)
+	if len(pulls) != 2 {
+		t.Errorf("%d pulls, the next has not begun", len(pulls))
 	}
 }

@@ -69,7 +69,7 @@ func decide(o options, f facts) plan {
 			problem(w, v1alpha1.ImageOverBudget)
 			if here {
 				p.tooLarge[w.reference] = size
-				if f.stock.records[w.reference].pulled && !usedByPods[image.id] {
+				if f.stock.records[w.reference].pulled && !usedByPods[image.id] && f.stock.alone(w.reference) {
 					p.evict = append(p.evict, w.reference)
 				}
 			}

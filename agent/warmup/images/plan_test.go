@@ -78,6 +78,12 @@ func TestDecide(t *testing.T) {
 			}},
 			result{Evict: []string{"b"}, Status: v1alpha1.ImagesStatus{Wanted: 2, Present: 1, Pinned: 1, Bytes: 60, Problems: problems("b", "OverBudget")}},
 		},
+		"what has another tag is not removed": {
+			budget, facts{wanted: wants("a", "b"), stock: stock{
+				images: map[string]present{"a": {"1", 60}, "b": {"2", 60}, "b@sha256:2": {"2", 60}, "other": {"2", 60}}, records: map[string]record{"a": mine, "b": {pulled: true}},
+			}},
+			result{Status: v1alpha1.ImagesStatus{Wanted: 2, Present: 1, Pinned: 1, Bytes: 60, Problems: problems("b", "OverBudget")}},
+		},
 		"what a pod uses is not removed": {
 			budget, facts{wanted: []want{{reference: "a"}, {reference: "b", pods: true}}, stock: stock{
 				images: map[string]present{"a": {"1", 60}, "b": {"2", 60}}, records: map[string]record{"a": mine, "b": {pulled: true}},

@@ -56,6 +56,16 @@ type stock struct {
 	records map[string]record
 }
 
+// alone says whether an image has no other tag: removing it removes it under all names.
+func (s stock) alone(reference string) bool {
+	for other, image := range s.images {
+		if other != reference && image.id == s.images[reference].id && !strings.Contains(other, "@") {
+			return false
+		}
+	}
+	return true
+}
+
 // runtime talks to containerd, by CRI and by its own API.
 type runtime struct{ connection *grpc.ClientConn }
 
