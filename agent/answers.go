@@ -34,7 +34,7 @@ const defaultFreshnessWait = time.Second
 
 // answers has the local API answer from the store, and what kubelet wrote handed over,
 // until ctx ends.
-func answers(ctx context.Context, settings config.Config, server *localapi.Server, store *snapshot.Store, m *mirror.Mirror, missed *answer.Missed, holding *hold.Holding, starts *order.Holder, witness daemon.Witness, boot func() (string, error)) {
+func answers(ctx context.Context, settings config.Config, server *localapi.Server, store *snapshot.Store, m *mirror.Mirror, missed *answer.Missed, holding *hold.Holding, starts *order.Holder, old *sandboxes, witness daemon.Witness, boot func() (string, error)) {
 	log := logr.FromContextOrDiscard(ctx)
 	objects := store.Objects()
 	bootID, err := boot()
@@ -94,7 +94,7 @@ func answers(ctx context.Context, settings config.Config, server *localapi.Serve
 	}
 	holding.Begin(objects, m.Offline)
 	handler.Held, handler.ListRefused = holding.Why, holding.ListRefused
-	handler.Metrics, handler.Exposition, err = exposition(nodeCollector{trusted: objects.Trusted, linked: linked, last: witness.LastRecovery, verdict: witness.Verdict})
+	handler.Metrics, handler.Exposition, err = exposition(nodeCollector{trusted: objects.Trusted, linked: linked, last: witness.LastRecovery, verdict: witness.Verdict}, old.metrics()...)
 	if err != nil {
 		log.Error(err, "Nothing is counted, and /metrics is the API server's")
 		handler.Metrics, handler.Exposition = nil, nil

@@ -151,7 +151,7 @@ func run(args []string, stderr io.Writer) int {
 		opened = func(store *snapshot.Store, m *mirror.Mirror, witness daemon.Witness) {
 			wanted.open(m)
 			old.begin(ctx, store.Objects(), witness)
-			answers(ctx, settings, server, store, m, missed, holding, starts, witness, files.BootID)
+			answers(ctx, settings, server, store, m, missed, holding, starts, old, witness, files.BootID)
 			timeStarts(cri, witness)
 		}
 	}

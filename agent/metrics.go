@@ -82,9 +82,9 @@ func truth(is bool) float64 {
 }
 
 // exposition makes the counters of the local API and what shows them with the rest.
-func exposition(c nodeCollector) (*answer.Metrics, http.Handler, error) {
+func exposition(c nodeCollector, others ...prometheus.Collector) (*answer.Metrics, http.Handler, error) {
 	registry := prometheus.NewRegistry()
-	for _, collector := range []prometheus.Collector{c, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})} {
+	for _, collector := range append(others, c, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})) {
 		if err := registry.Register(collector); err != nil {
 			return nil, nil, err
 		}

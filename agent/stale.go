@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
@@ -104,6 +105,17 @@ func (s *sandboxes) begin(ctx context.Context, objects *snapshot.Objects, witnes
 		s.recovery.Store(&recovery{over: over, expected: addresses(objects)})
 	}
 	go s.Run(ctx)
+}
+
+// metrics are the gate's of them.
+func (s *sandboxes) metrics() []prometheus.Collector {
+	if s == nil {
+		return nil
+	}
+	return []prometheus.Collector{prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "rekindle_sandbox_stops_waiting",
+		Help: "Stops of sandboxes of earlier boots that kubelet was told of as done and that wait for the recovery to be over.",
+	}, func() float64 { return float64(s.Waiting()) })}
 }
 
 // addresses gives a function that counts the pods which want an address of their own.

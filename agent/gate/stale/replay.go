@@ -54,6 +54,16 @@ func (s *Sandboxes) Run(ctx context.Context) {
 	}
 }
 
+// Waiting is how many stops were acknowledged and are not carried out yet.
+func (s *Sandboxes) Waiting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state == nil {
+		return 0
+	}
+	return len(s.state.with(acknowledged))
+}
+
 // next is the sandbox to stop now, if any, those that hold an address first. Left says
 // whether any waits.
 func (s *Sandboxes) next(ctx context.Context, recovering bool, failed map[string]time.Time) (id string, left bool) {

@@ -194,9 +194,15 @@ func TestStopsAreCarriedOutAfterTheRecovery(t *testing.T) {
 		t.Error("the removal of a sandbox whose stop waits was passed on")
 	}
 	r.expectStopped("in the recovery")
+	if got := s.Waiting(); got != 2 {
+		t.Errorf("%d stops wait, want 2", got)
+	}
 	r.recovering.Store(false)
 	s.Run(t.Context())
 	r.expectStopped("after it", id("a"), id("b"))
+	if got := s.Waiting(); got != 0 {
+		t.Errorf("%d stops wait after all, want none", got)
+	}
 	if !r.remove(s, id("a")) {
 		t.Error("a removal after the recovery was not passed on")
 	}
