@@ -312,4 +312,3 @@ func (k *Keeper) save() {
 		k.log.Error(err, "What is known of images cannot be written", "file", k.StateFile)
 	}
 }
-

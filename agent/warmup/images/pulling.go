@@ -109,4 +109,3 @@ func (k *Keeper) secrets(names []string) []*corev1.Secret {
 	}
 	return all
 }
-

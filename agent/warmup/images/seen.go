@@ -65,4 +65,3 @@ func (k *Keeper) note(wanted []want, s stock, now time.Time) {
 	}
 	maps.DeleteFunc(k.state.Damaged, func(id string, _ bool) bool { return !ids[id] })
 }
-
