@@ -134,7 +134,7 @@ func (e *edge) create(ctx context.Context, pods ...*corev1.Pod) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(ready(now) || now.Status.Phase == corev1.PodSucceeded).To(BeTrue(), "%s: %+v", pod.Name, now.Status)
 		}
-	}).WithTimeout(2*soon).WithPolling(time.Second).Should(Succeed(), e.journal)
+	}).WithTimeout(2*soon+time.Duration(len(pods))*time.Second).WithPolling(time.Second).Should(Succeed(), e.journal)
 }
 
 func ready(pod *corev1.Pod) bool {
