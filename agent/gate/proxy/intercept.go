@@ -88,25 +88,23 @@ func (c *intercepted) forward(ctx context.Context, request []byte) ([]byte, erro
 
 // receive the one response, and what follows it.
 func (c *intercepted) receive(callee grpc.ClientStream) ([]byte, error) {
-	var response []byte
+	var response, more []byte
 	err := callee.RecvMsg(&response)
-	if err == nil {
-		c.header, _ = callee.Header() // it is there
-		var more []byte
+	c.header, _ = callee.Header() // it has come by now, or never will
+	switch {
+	case errors.Is(err, io.EOF):
+		err = status.Errorf(codes.Internal, "%s has no response", c.method)
+	case err == nil:
 		err = callee.RecvMsg(&more)
 		if err == nil {
 			return nil, status.Errorf(codes.Internal, "%s has more than one response", c.method)
 		}
-	} else {
-		c.header, _ = callee.Header()
 		if errors.Is(err, io.EOF) {
-			err = status.Errorf(codes.Internal, "%s has no response", c.method)
-			c.trailer = callee.Trailer()
-			return nil, err
+			err = nil
 		}
 	}
 	c.trailer = callee.Trailer()
-	if !errors.Is(err, io.EOF) {
+	if err != nil {
 		return nil, err
 	}
 	return response, nil
