@@ -44,10 +44,9 @@ var _ = Describe("A store that is damaged while the node is off", func() {
 		pod, err := client.CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, pod, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func(ctx SpecContext) {
-			now := int64(0)
-			Expect(client.CoreV1().Pods(metav1.NamespaceDefault).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &now})).To(Succeed())
+			removePod(ctx, pod.Name)
 		})
-		waitReadyUpstream(ctx, pods+1)
+		waitReady(ctx, pod.Name)
 		data := "/var/lib/kubelet/pods/" + string(pod.UID) + "/volumes/kubernetes.io~empty-dir/data/keep"
 		shell(ctx, "echo precious > "+data)
 

@@ -3,6 +3,7 @@ package offline
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -39,7 +40,6 @@ func proxyToken(ctx context.Context) string {
 
 var _ = Describe("kube-proxy through the local API", func() {
 	It("leads to pods at the addresses they have after a restart that is cut off", func(ctx SpecContext) {
-		waitReadyUpstream(ctx, pods)
 		By("kube-proxy has its own token, and the local API")
 		kubeconfig := fmt.Sprintf(`apiVersion: v1
 kind: Config
@@ -59,8 +59,19 @@ current-context: x
 			},
 		}, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(client.CoreV1().Services(metav1.NamespaceDefault).Delete(ctx, service.Name, metav1.DeleteOptions{})).To(Succeed())
+		})
+		// From the node, and from within another pod.
 		reach := func() error {
-			_, err := node.Exec(ctx, "curl", "-sf", "--max-time", "2", "-o", "/dev/null", "http://"+service.Spec.ClusterIP+edgenode.ReadyPath)
+			curl := []string{"curl", "-sf", "--max-time", "2", "http://" + service.Spec.ClusterIP}
+			said, err := node.Exec(ctx, curl...)
+			if err == nil {
+				said, err = node.Exec(ctx, append([]string{"nsenter", "--net=/proc/" + process(ctx, podName(1)) + "/ns/net", "--"}, curl...)...)
+			}
+			if err == nil && strings.TrimSpace(said) != podName(0) {
+				err = fmt.Errorf("%q answers", said)
+			}
 			return err
 		}
 		Eventually(ctx, reach).WithTimeout(soon).WithPolling(time.Second).Should(Succeed(), func() string { return tail("kube-proxy.log") + journal() })

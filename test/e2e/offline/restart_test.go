@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rekindle.edge/test/edgenode"
+	"rekindle.edge/test/scenario"
 )
 
 // upstreamPods are the pods as the API server has them, by name.
@@ -28,7 +29,9 @@ func upstreamPods(ctx context.Context) map[string]corev1.Pod {
 var _ = Describe("A node that restarts cut off", func() {
 	for _, wan := range []edgenode.WANMode{edgenode.WANBlackhole, edgenode.WANRefused, edgenode.WANLinkDown, edgenode.WANNoRoute} {
 		It("brings its pods back from its own disk: "+string(wan), func(ctx SpecContext) {
-			inStep(ctx)
+			if wan != edgenode.WANBlackhole {
+				full()
+			}
 			before := upstreamPods(ctx)
 			powerCut(ctx, wan)
 			took := waitReadyHere(ctx, allPods()...)
@@ -42,7 +45,7 @@ var _ = Describe("A node that restarts cut off", func() {
 					now, ok := after[name]
 					g.Expect(ok).To(BeTrue(), "%s is gone", name)
 					g.Expect(now.UID).To(Equal(was.UID), "%s was made anew", name)
-					g.Expect(ready(now)).To(BeTrue(), "%s", name)
+					g.Expect(scenario.Ready(&now)).To(BeTrue(), "%s", name)
 					g.Expect(now.Status.ContainerStatuses[0].ContainerID).NotTo(Equal(was.Status.ContainerStatuses[0].ContainerID),
 						"the API server has %s as it was before", name)
 					g.Expect(now.Status.ContainerStatuses[0].RestartCount).To(Equal(was.Status.ContainerStatuses[0].RestartCount+1), "%s", name)

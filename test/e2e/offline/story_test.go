@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rekindle.edge/test/edgenode"
+	"rekindle.edge/test/scenario"
 )
 
 const pem = "/var/lib/kubelet/pki/kubelet-client-current.pem"
@@ -28,7 +29,6 @@ func kubectl(ctx context.Context, args ...string) (string, error) {
 
 var _ = Describe("While a node is cut off", Ordered, func() {
 	BeforeAll(func(ctx SpecContext) {
-		inStep(ctx)
 		powerCut(ctx, edgenode.WANBlackhole)
 		waitReadyHere(ctx, allPods()...)
 	})
@@ -87,23 +87,15 @@ var _ = Describe("While a node is cut off", Ordered, func() {
 		for name, pod := range after {
 			Expect(pod.UID).To(Equal(before[name].UID), "%s was made anew", name)
 			Expect(pod.Status.ContainerStatuses[0].RestartCount).To(Equal(before[name].Status.ContainerStatuses[0].RestartCount+1), "%s", name)
-			Expect(ready(pod)).To(BeTrue(), "%s", name)
+			Expect(scenario.Ready(&pod)).To(BeTrue(), "%s", name)
 		}
 	}, SpecTimeout(6*time.Minute))
-
-	AfterAll(func(ctx SpecContext) {
-		Expect(node.RestoreWAN(ctx)).To(Succeed())
-		if _, ok := upstreamPods(ctx)["web-9"]; !ok {
-			_, err := client.CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, webPod(9), metav1.CreateOptions{})
-			Expect(err).NotTo(HaveOccurred())
-		}
-		inStep(ctx)
-	})
 })
 
 var _ = Describe("An agent that is killed every second", func() {
+	BeforeEach(full)
+
 	It("still brings the node back cut off", func(ctx SpecContext) {
-		inStep(ctx)
 		powerCut(ctx, edgenode.WANBlackhole)
 		// Until systemd of the node can be asked.
 		Eventually(ctx, func() error {

@@ -8,8 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -22,6 +20,7 @@ import (
 
 	"rekindle.edge/test/cluster"
 	"rekindle.edge/test/edgenode"
+	"rekindle.edge/test/scenario"
 )
 
 const (
@@ -59,23 +58,21 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	client, err = kubernetes.NewForConfig(shared.Admin())
 	Expect(err).NotTo(HaveOccurred())
 
-	// What a node may read beside what every kubelet may.
-	rights := exec.CommandContext(ctx, filepath.Join(shared.Tools(), "kubectl"), "apply", "-f", "../../../config/rbac/node.yaml")
-	rights.Env = append(os.Environ(), "KUBECONFIG="+shared.AdminKubeconfig())
-	said, err := rights.CombinedOutput()
-	Expect(err).NotTo(HaveOccurred(), "%s", said)
+	// What a node may read beside what every kubelet may, and where it reports to.
+	apply(ctx, "-f", "../../../config/rbac/node.yaml")
+	apply(ctx, "-k", "../../../config/crd")
 
-	agent := os.Getenv("REKINDLE_AGENT")
-	if agent == "" {
-		agent = "../../../bin/rekindle-agent"
-	}
+	agent, err := scenario.AgentBinary()
+	Expect(err).NotTo(HaveOccurred())
 	node, err = edgenode.New(ctx, shared, edgenode.Options{
 		Name: nodeName, Kubelet: edgenode.KubeletVersion(os.Getenv("REKINDLE_KUBELET")),
-		Agent: &edgenode.Agent{Binary: agent}, KubeProxy: true, Log: say,
+		Agent: &edgenode.Agent{Binary: agent}, KubeProxy: true, Logind: true, Log: say,
 	})
 	Expect(err).NotTo(HaveOccurred())
 	_, err = node.FirstBoot(ctx)
 	Expect(err).NotTo(HaveOccurred())
+	applied := apply(ctx, "-f", recoveryFile())
+	say("%s", applied)
 	output, err := node.Exec(ctx, binary, "install")
 	Expect(err).NotTo(HaveOccurred(), "%s", journal())
 	say("install: %s", output)
@@ -92,8 +89,61 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		_, err := client.CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, webPod(i), metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 	}
-	waitReadyUpstream(ctx, pods)
+	waitReady(ctx, allPods()...)
 })
+
+// apply runs kubectl apply as the cluster's administrator.
+func apply(ctx context.Context, args ...string) string {
+	GinkgoHelper()
+	cmd := exec.CommandContext(ctx, filepath.Join(shared.Tools(), "kubectl"), append([]string{"apply"}, args...)...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+shared.AdminKubeconfig())
+	said, err := cmd.CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), "%s", said)
+	return string(said)
+}
+
+// recoveryFile has the node's NodeRecovery, as the controller would render it.
+func recoveryFile() string {
+	GinkgoHelper()
+	path := filepath.Join(GinkgoT().TempDir(), "recovery.yaml")
+	Expect(os.WriteFile(path, []byte(`apiVersion: rekindle.edge/v1alpha1
+kind: NodeRecovery
+metadata: {name: `+nodeName+`}
+spec: {policyName: edge, policyGeneration: 1}
+`), 0o600)).To(Succeed())
+	return path
+}
+
+// Each spec finds the node on, the link up, and all web pods as they were made. What a spec
+// that failed has left of them is made anew.
+var _ = BeforeEach(OncePerOrdered, func(ctx SpecContext) {
+	Expect(node.RestoreWAN(ctx)).To(Succeed())
+	if node.Current() == nil {
+		_, err := node.Boot(ctx)
+		Expect(err).NotTo(HaveOccurred())
+	}
+	untainted(ctx)
+	all := upstreamPods(ctx)
+	for i := range pods {
+		pod, ok := all[podName(i)]
+		if ok && pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded {
+			continue
+		}
+		if ok {
+			removePod(ctx, pod.Name)
+		}
+		_, err := client.CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, webPod(i), metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+	}
+	inStep(ctx)
+}, NodeTimeout(3*time.Minute))
+
+// full skips what is not of the core, unless everything is asked for.
+func full() {
+	if os.Getenv("REKINDLE_FULL") == "" {
+		Skip("not of the core; run `make test-e2e FULL=1`")
+	}
+}
 
 // webPod uses what a pod may want of the API: a token, a configmap in a volume and in its
 // environment, a secret, its own labels, and a configmap that need not be there.
@@ -127,16 +177,22 @@ func journal() string {
 	if node.Current() == nil {
 		return "the node is off"
 	}
-	output, err := node.Exec(ctx, "journalctl", "--no-pager", "-n", "200", "-o", "short-precise", "-u", "rekindle-agent")
-	return fmt.Sprintf("%s\n%v\n%s", output, err, tail("kubelet.log"))
+	units, err := node.Exec(ctx, "systemctl", "--no-pager", "--failed")
+	return fmt.Sprintf("%s\n%v\n%s\n%s", units, err, tail("agent.log"), tail("kubelet.log"))
 }
 
+// tail is the end of a log of this boot.
 func tail(name string) string {
+	log := wholeLog(name)
+	return log[max(0, len(log)-20000):]
+}
+
+func wholeLog(name string) string {
 	data, err := os.ReadFile(filepath.Join(node.Current().Logs, name))
 	if err != nil {
 		return err.Error()
 	}
-	return string(data[max(0, len(data)-20000):])
+	return string(data)
 }
 
 var _ = JustAfterEach(func() {
@@ -144,48 +200,6 @@ var _ = JustAfterEach(func() {
 		say("%s", journal())
 	}
 })
-
-// readyUpstream counts the pods that the API server holds Ready.
-func readyUpstream(ctx context.Context) (int, error) {
-	list, err := client.CoreV1().Pods(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return 0, err
-	}
-	count := 0
-	for _, pod := range list.Items {
-		if ready(pod) {
-			count++
-		}
-	}
-	return count, nil
-}
-
-func ready(pod corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
-}
-
-func waitReadyUpstream(ctx context.Context, count int) {
-	GinkgoHelper()
-	Eventually(ctx, readyUpstream).WithArguments(ctx).WithTimeout(soon).WithPolling(poll).Should(Equal(count), journal)
-}
-
-// inStep waits until the API server has the pods as they run on the node, all Ready.
-func inStep(ctx context.Context) {
-	GinkgoHelper()
-	Eventually(ctx, func(g Gomega) {
-		running, err := node.Exec(ctx, "ctr", "-n", "k8s.io", "tasks", "list", "-q")
-		g.Expect(err).NotTo(HaveOccurred())
-		for _, name := range allPods() {
-			pod, err := client.CoreV1().Pods(metav1.NamespaceDefault).Get(ctx, name, metav1.GetOptions{})
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(ready(*pod)).To(BeTrue(), "%s", name)
-			id := strings.TrimPrefix(pod.Status.ContainerStatuses[0].ContainerID, "containerd://")
-			g.Expect(running).To(ContainSubstring(id), "%s", name)
-		}
-	}).WithTimeout(soon).WithPolling(time.Second).Should(Succeed(), journal)
-}
 
 // powerCut takes the power once all changes are on the disk, and boots with the WAN as it
 // is said to be.
@@ -199,24 +213,6 @@ func powerCut(ctx context.Context, wan edgenode.WANMode) *edgenode.Boot {
 	boot, err := node.Boot(ctx)
 	Expect(err).NotTo(HaveOccurred())
 	return boot
-}
-
-// waitReadyHere waits until kubelet's log has the pods Ready in this boot, and gives when
-// the last was, since kernel start.
-func waitReadyHere(ctx context.Context, names ...string) time.Duration {
-	GinkgoHelper()
-	boot := node.Current()
-	var last time.Duration
-	Eventually(ctx, func(g Gomega) {
-		witness, err := boot.Witness()
-		g.Expect(err).NotTo(HaveOccurred())
-		for _, name := range names {
-			first, ok := witness.FirstReady("default/" + name)
-			g.Expect(ok).To(BeTrue(), "%s is not Ready", name)
-			last = max(last, boot.Since(first).Round(time.Millisecond))
-		}
-	}).WithTimeout(soon).WithPolling(poll).Should(Succeed(), journal)
-	return last
 }
 
 func allPods() []string {

@@ -1,5 +1,5 @@
 // Command web is the service that test pods run: it answers 200 on /readyz once
-// ready, and its name on every other path.
+// ready, and its name on every other path. With -exit it is a program that ends.
 package main
 
 import (
@@ -19,8 +19,16 @@ func main() {
 	address := flag.String("listen", ":8080", "address to listen on")
 	after := flag.Duration("ready-after", 0, "how long /readyz answers 503 first; negative: for ever")
 	once := flag.String("ready-once", "", "a file that the first run leaves behind; a run that finds it is never ready")
+	runs := flag.String("runs", "", "a file that each run adds a line to")
+	exit := flag.Int("exit", -1, "exit at once with this code, and serve nothing")
 	needs := flag.String("needs", "", "a URL that must answer within 1 s when the program starts, or it ends")
 	flag.Parse()
+	if *runs != "" {
+		note(*runs)
+	}
+	if *exit >= 0 {
+		os.Exit(*exit)
+	}
 	if *once != "" && ranBefore(*once) {
 		*after = -1
 	}
@@ -56,8 +64,7 @@ func main() {
 	}
 }
 
-// ranBefore says whether an earlier run left the file, and leaves it, so that a power cut
-// does not lose it.
+// ranBefore says whether an earlier run left the file, and leaves it.
 func ranBefore(path string) bool {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if os.IsExist(err) {
@@ -66,11 +73,29 @@ func ranBefore(path string) bool {
 	if err != nil {
 		log.Fatal(err)
 	}
+	keep(file)
+	return false
+}
+
+// note adds a line to a file.
+func note(path string) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := fmt.Fprintln(file, time.Now().UTC().Format(time.RFC3339Nano)); err != nil {
+		log.Fatal(err)
+	}
+	keep(file)
+}
+
+// keep closes a file so that a power cut does not lose it.
+func keep(file *os.File) {
 	defer file.Close()
 	if err := file.Sync(); err != nil {
 		log.Fatal(err)
 	}
-	dir, err := os.Open(filepath.Dir(path))
+	dir, err := os.Open(filepath.Dir(file.Name()))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -78,5 +103,4 @@ func ranBefore(path string) bool {
 	if err := dir.Sync(); err != nil {
 		log.Fatal(err)
 	}
-	return false
 }
