@@ -2,14 +2,9 @@ package mirror
 
 import (
 	"context"
-	"encoding/json"
 	"math/rand/v2"
 	"sync"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"rekindle.edge/agent/snapshot"
 )
@@ -20,6 +15,9 @@ const (
 	// unsettledEvery is how often one is that is on its way to something else: a claim
 	// that is not bound, a volume that is not attached, an object the node may not read yet.
 	unsettledEvery = 10 * time.Second
+	// unsettledAtLeast is the shortest time between two reads of it, when its pods change
+	// meanwhile: what they waited for may be there.
+	unsettledAtLeast = time.Second
 	// parallelGets bounds requests under way: links may be slow.
 	parallelGets = 4
 )
@@ -31,6 +29,8 @@ type gets struct {
 
 	mu  sync.Mutex
 	due map[snapshot.Scope]time.Time
+	// moving are objects that are on their way to something else, and when they were read.
+	moving map[snapshot.Scope]time.Time
 	// known are objects that were read in this epoch. The first answer holds whatever the
 	// snapshot has; a later one that is older than what was written through is ignored.
 	known map[snapshot.Scope]bool
@@ -38,7 +38,7 @@ type gets struct {
 }
 
 func newGets(s *session) *gets {
-	return &gets{session: s, changed: make(chan struct{}, 1), due: map[snapshot.Scope]time.Time{}, known: map[snapshot.Scope]bool{}, epoch: s.m.currentEpoch()}
+	return &gets{session: s, changed: make(chan struct{}, 1), due: map[snapshot.Scope]time.Time{}, moving: map[snapshot.Scope]time.Time{}, known: map[snapshot.Scope]bool{}, epoch: s.m.currentEpoch()}
 }
 
 // turn makes everything due when the line of versions has broken.
@@ -55,18 +55,25 @@ func (g *gets) turn() {
 	}
 }
 
-// want says which objects are to be kept from now on. New ones are read at once.
+// want says which objects are to be kept from now on, whenever pods have changed. New ones
+// are read at once, and soon those that are on their way to something else.
 func (g *gets) want(set objectSet) {
 	g.mu.Lock()
 	for scope := range g.due {
 		if !set[scope] {
 			delete(g.due, scope)
 			delete(g.known, scope)
+			delete(g.moving, scope)
 		}
 	}
 	for scope := range set {
-		if _, ok := g.due[scope]; !ok {
+		due, ok := g.due[scope]
+		read, moving := g.moving[scope]
+		switch soon := read.Add(unsettledAtLeast); {
+		case !ok:
 			g.due[scope] = time.Time{}
+		case moving && due.After(soon):
+			g.due[scope] = soon
 		}
 	}
 	g.mu.Unlock()
@@ -144,12 +151,17 @@ func (g *gets) read(ctx context.Context, due []snapshot.Scope) {
 		if err := g.store(a); err != nil {
 			g.log.V(4).Info("Object is not read", "resource", a.scope.Resource.Resource, "reason", err.Error())
 		}
-		if !settled(a) {
+		moving := !settled(a)
+		if moving {
 			wait = unsettledEvery
 		}
 		g.mu.Lock()
 		if _, ok := g.due[a.scope]; ok {
 			g.due[a.scope] = time.Now().Add(wait)
+			delete(g.moving, a.scope)
+			if moving {
+				g.moving[a.scope] = time.Now()
+			}
 		}
 		g.mu.Unlock()
 	}
@@ -174,23 +186,4 @@ func (g *gets) first(scope snapshot.Scope) bool {
 	first := !g.known[scope]
 	g.known[scope] = true
 	return first
-}
-
-// settled says whether an object may be left alone for a while.
-func settled(a answer) bool {
-	if a.err != nil {
-		// Older servers never let a node read service accounts.
-		return a.scope.Resource == accounts && apierrors.IsForbidden(a.err)
-	}
-	switch a.scope.Resource {
-	case claims:
-		var claim corev1.PersistentVolumeClaim
-		return a.found && json.Unmarshal(a.object.Raw, &claim) == nil && claim.Status.Phase == corev1.ClaimBound
-	case attachments:
-		var attachment storagev1.VolumeAttachment
-		return a.found && json.Unmarshal(a.object.Raw, &attachment) == nil && attachment.Status.Attached
-	case volumes, resourceClaims:
-		return a.found
-	}
-	return true
 }
