@@ -113,7 +113,8 @@ func (g *Gatherer) volatile(path string) bool {
 		return false
 	}
 	for _, dir := range append(g.madeAgain(), refilled...) {
-		if below(path, dir) || below(dir, path) {
+		// The root of the file system is there again, and says nothing of what is in it.
+		if dir != m.point && (below(path, dir) || below(dir, path)) {
 			return false
 		}
 	}

@@ -32,7 +32,7 @@ func (n *node) addEviction() {
 func TestVolatilePaths(t *testing.T) {
 	n := newNode(t)
 	n.write("/proc/self/mountinfo", "1 0 8:1 / / rw - ext4 /dev/sda rw\n2 1 0:1 / /run rw - tmpfs tmpfs rw\n3 1 0:2 / /dev rw - tmpfs tmpfs rw\n4 3 0:3 / /dev/shm rw - tmpfs tmpfs rw\n")
-	n.write("/usr/lib/tmpfiles.d/a.conf", "d /run/made 0755 root root -\n")
+	n.write("/usr/lib/tmpfiles.d/a.conf", "d /run/made 0755 root root -\nL /var/run - - - - ../run\n")
 	n.write("/usr/lib/systemd/system/a.service", "[Service]\nRuntimeDirectory=daemon\n")
 	n.mounts.read(n.Root)
 	for path, want := range map[string]bool{
