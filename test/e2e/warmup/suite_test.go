@@ -78,6 +78,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	output, err := node.Exec(ctx, binary, "install")
 	Expect(err).NotTo(HaveOccurred(), "%s", journal())
 	say("install: %s", output)
+	serveImages(ctx)
 })
 
 var _ = JustAfterEach(func() {
