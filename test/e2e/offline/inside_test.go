@@ -5,9 +5,12 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // process is the PID, on the node, of a pod's first container as the local API has it.
@@ -45,9 +48,17 @@ func runs(ctx context.Context, pod, container string) int {
 
 // claims of a token.
 type claims struct {
-	Audience []string `json:"aud"`
-	Issued   int64    `json:"iat"`
+	Audience   []string `json:"aud"`
+	Expires    int64    `json:"exp"`
+	Issued     int64    `json:"iat"`
+	Kubernetes struct {
+		Pod struct {
+			UID types.UID `json:"uid"`
+		} `json:"pod"`
+	} `json:"kubernetes.io"`
 }
+
+func (c claims) life(now time.Time) time.Duration { return time.Unix(c.Expires, 0).Sub(now) }
 
 func claimsOf(token string) claims {
 	GinkgoHelper()

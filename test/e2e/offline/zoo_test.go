@@ -13,10 +13,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
+	"rekindle.edge/api/v1alpha1"
 	"rekindle.edge/test/edgenode"
 )
 
-const staticName = "zoo-static"
+const (
+	staticName = "zoo-static"
+	// realToken is how soon after the link is back each pod has a token that is real.
+	realToken = 2 * time.Minute
+)
 
 // writeStatic gives kubelet a pod that no API server has made.
 func writeStatic(ctx context.Context) {
@@ -132,6 +137,16 @@ var _ = Describe("Pods of every kind on a node that restarts cut off", Ordered, 
 		}
 	})
 
+	It("and kubelet were refused nothing", func() {
+		var refused []string
+		for line := range strings.Lines(wholeLog("kubelet.log")) {
+			if strings.Contains(line, "rekindle-agent: ") {
+				refused = append(refused, line)
+			}
+		}
+		Expect(refused).To(BeEmpty())
+	})
+
 	It("can be looked after on kubelet's own port, by whom the API server allowed it", func(ctx SpecContext) {
 		Expect(ask.operator.ask(ctx, askLogs)).To(Equal("200"))
 		Expect(ask.scraper.ask(ctx, askMetrics)).To(Equal("200"))
@@ -142,7 +157,11 @@ var _ = Describe("Pods of every kind on a node that restarts cut off", Ordered, 
 	})
 
 	It("are in the API as they are, once the link is back, and none was made anew", func(ctx SpecContext) {
+		_, err := kubectl(ctx, "get", "deployments")
+		Expect(err).To(HaveOccurred(), "nothing on the node has these")
+
 		Expect(node.RestoreWAN(ctx)).To(Succeed())
+		back := time.Now()
 		inStep(ctx)
 		waitReady(ctx, serving...)
 		Eventually(ctx, func(g Gomega) {
@@ -161,5 +180,34 @@ var _ = Describe("Pods of every kind on a node that restarts cut off", Ordered, 
 			g.Expect(after["job-running"].Status.Phase).To(Equal(corev1.PodFailed))
 			g.Expect(after["job-never"].Status.Phase).To(Equal(corev1.PodSucceeded))
 		}).WithTimeout(soon).WithPolling(time.Second).Should(Succeed(), journal)
+
+		By("each token is real again")
+		for path := range issued {
+			uid := strings.Split(path, "/")[5]
+			Eventually(ctx, func(g Gomega) {
+				token := claimsOf(shell(ctx, "cat "+path))
+				g.Expect(time.Unix(token.Issued, 0)).To(BeTemporally(">=", back.Truncate(time.Second)))
+				g.Expect(token.life(time.Now())).To(BeNumerically(">", 10*time.Minute))
+				g.Expect(token.Kubernetes.Pod.UID).To(BeEquivalentTo(uid))
+			}).WithTimeout(time.Until(back.Add(realToken))).WithPolling(time.Second).Should(Succeed(), "%s", path)
+			AddReportEntry("real token after", time.Since(back).Round(time.Second).String()+" "+path)
+		}
 	}, SpecTimeout(4*time.Minute))
+
+	It("has missed nothing that kubelet needs, and says what others have missed", func(ctx SpecContext) {
+		missed := func(ctx context.Context) []v1alpha1.MissedResource { return recovery(ctx).Status.MissedResources }
+		Eventually(ctx, missed).WithTimeout(soon).WithPolling(time.Second).
+			Should(ContainElement(And(HaveField("Group", "apps"), HaveField("Resource", "deployments"), HaveField("Client", "kubectl"))), journal)
+		Expect(missed(ctx)).NotTo(ContainElement(HaveField("Client", "kubelet")))
+	}, SpecTimeout(2*time.Minute))
 })
+
+// recovery is the node's NodeRecovery.
+func recovery(ctx context.Context) *v1alpha1.NodeRecovery {
+	GinkgoHelper()
+	var nrec v1alpha1.NodeRecovery
+	raw, err := client.CoreV1().RESTClient().Get().AbsPath("/apis/rekindle.edge/v1alpha1/noderecoveries/" + nodeName).DoRaw(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(yaml.Unmarshal(raw, &nrec)).To(Succeed())
+	return &nrec
+}
