@@ -110,12 +110,10 @@ func run(args []string, stderr io.Writer) int {
 	// A dead peer is found by its silence; client-go's default takes 45 s.
 	setDefault("HTTP2_READ_IDLE_TIMEOUT_SECONDS", "10")
 	setDefault("HTTP2_PING_TIMEOUT_SECONDS", "5")
+	collectLater()
 
 	log.Info("Agent is starting", "version", version, "config", *path)
-	ready := func() {
-		notify(log)
-		spareMemory()
-	}
+	ready := func() { notify(log) }
 	retrying := ready
 	if *wired {
 		// Kubelet must not wait for an agent that cannot serve it.
@@ -199,17 +197,22 @@ func load(ctx context.Context, path string, retrying func()) (config.Config, boo
 	}
 }
 
-// idleGC is the growth of the heap, in percent of what is in use, at which garbage is
-// collected: half of Go's own. An agent does little and holds much: this costs no measurable
-// processor time and saves a seventh of its memory.
-const idleGC = 50
+// At what growth of the heap, in percent of what is in use, garbage is collected. The start
+// must be quick. An agent that has started does little and holds much: half of Go's own 100
+// saves a seventh of its memory.
+const (
+	startGC, idleGC = 400, 50
+	// startTime is more than a start takes.
+	startTime = 10 * time.Second
+)
 
-// spareMemory applies idleGC, unless the environment says otherwise. It comes after the
-// start, which must be quick.
-func spareMemory() {
-	if _, set := os.LookupEnv("GOGC"); !set {
-		debug.SetGCPercent(idleGC)
+// collectLater lets garbage lie while the agent starts, unless the environment says otherwise.
+func collectLater() {
+	if _, set := os.LookupEnv("GOGC"); set {
+		return
 	}
+	debug.SetGCPercent(startGC)
+	time.AfterFunc(startTime, func() { debug.SetGCPercent(idleGC) })
 }
 
 // notify tells systemd that the agent is up; without systemd it does nothing.
