@@ -30,6 +30,8 @@ type benchCase struct {
 	limit time.Duration
 	// offline says that the WAN is cut.
 	offline bool
+	// oneWay says that of all ways to cut the WAN the first that was asked for is enough.
+	oneWay bool
 	// ready is how many of the pods must be Ready in the end.
 	ready func(pods int) int
 	// after, if set, takes further figures when all pods are back.
@@ -45,6 +47,7 @@ var allCases = []benchCase{
 	nativeOnline, nativeOffline, floor,
 	rekindleOffline, rekindleAsWritten, rekindleOnline,
 	agentStart, agentIdle, passThrough,
+	ordered, unordered, dependent, dependentPlain, alwaysOffline, gateCalls,
 }
 
 func caseNames() []string {

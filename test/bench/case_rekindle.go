@@ -25,6 +25,7 @@ var rekindleAsWritten = benchCase{
 	}},
 	limit:   time.Minute,
 	offline: true,
+	oneWay:  true,
 	ready:   all,
 }
 

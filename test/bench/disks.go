@@ -92,6 +92,11 @@ func (s *site) install(ctx context.Context, spec *v1alpha1.NodeRecoverySpec) err
 	if output, err := s.node.Exec(ctx, agentInNode, "install"); err != nil {
 		return fmt.Errorf("install: %w: %s", err, output)
 	}
+	if s.workload.proxy {
+		if err := s.proxyThroughLocalAPI(ctx); err != nil {
+			return err
+		}
+	}
 	if err := s.settle(ctx); err != nil {
 		return err
 	}

@@ -56,6 +56,9 @@ func (c config) waysOf(bench benchCase) []string {
 	for _, wan := range c.wans {
 		ways = append(ways, string(wan))
 	}
+	if bench.oneWay {
+		return ways[:1]
+	}
 	return ways
 }
 

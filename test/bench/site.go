@@ -27,12 +27,14 @@ type site struct {
 	pods []*corev1.Pod
 	// stale is, by disk, how many sandboxes of earlier boots a run finds.
 	stale map[string]float64
+	// service is the address of the service that pods need, if they do.
+	service string
 }
 
 // newSite makes a node, starts its pods and saves its disks.
 func newSite(ctx context.Context, r *rig, c config, load workload) (*site, error) {
 	s := &site{rig: r, workload: load, stale: map[string]float64{}}
-	options := edgenode.Options{Name: load.node, Kubelet: c.kubelet, Log: r.log}
+	options := edgenode.Options{Name: load.node, Kubelet: c.kubelet, KubeProxy: load.proxy, Log: r.log}
 	if c.installed() {
 		options.Agent = &edgenode.Agent{Binary: c.agent}
 	}
@@ -40,8 +42,18 @@ func newSite(ctx context.Context, r *rig, c config, load workload) (*site, error
 	if s.node, err = edgenode.New(ctx, r.cluster, options); err != nil {
 		return nil, err
 	}
+	if load.disk != nil {
+		if err := s.node.EditDisk(ctx, func(root string) error { return load.disk(s, root) }); err != nil {
+			return nil, err
+		}
+	}
 	if _, err := s.node.FirstBoot(ctx); err != nil {
 		return nil, err
+	}
+	if load.before != nil {
+		if err := load.before(ctx, s); err != nil {
+			return nil, err
+		}
 	}
 	count := load.count
 	if count == 0 {

@@ -42,7 +42,7 @@ func beKubelet(ctx context.Context, client kubernetes.Interface) <-chan error {
 				}
 				return
 			}
-			for range stream.ResultChan() { //nolint:revive // what comes is not looked at
+			for range stream.ResultChan() {
 			}
 		}
 	}

@@ -57,6 +57,59 @@ func TestTableHasALineForEachCaseThatRan(t *testing.T) {
 	}
 }
 
+func TestTableShowsWhatACaseMeasuresBeside(t *testing.T) {
+	slow, fast := 0.25, 0.125
+	got := table([]record{
+		{Case: "passthrough", WAN: "up", Pods: 110, Ready: 110, Extra: map[string]*float64{addedP50: &slow}},
+		{Case: "passthrough", WAN: "up", Pods: 110, Ready: 110, Extra: map[string]*float64{addedP50: &fast}},
+	})
+	lines := strings.Split(strings.TrimSpace(got), "\n")
+	if len(lines) != 3 || strings.Contains(got, "kubelet to last") {
+		t.Fatalf("want a head and a line for each figure, and no times of a node:\n%s", got)
+	}
+	if want := "passthrough up 2 added_ms_p50 0.125 (0.125-0.25)"; strings.Join(strings.Fields(lines[1]), " ") != want {
+		t.Errorf("got  %q\nwant %q", strings.Join(strings.Fields(lines[1]), " "), want)
+	}
+}
+
+func TestWays(t *testing.T) {
+	c, err := parse([]string{"-wan", "linkdown,blackhole"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		bench benchCase
+		want  string
+	}{
+		"a case with the API server in reach runs once":   {rekindleOnline, "up"},
+		"one that is cut off runs in every way":           {rekindleOffline, "linkdown blackhole"},
+		"one for which one way is enough takes the first": {rekindleAsWritten, "linkdown"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := strings.Join(c.waysOf(tc.bench), " "); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestDisksAreSharedByCasesThatFindTheSame(t *testing.T) {
+	for name, tc := range map[string]struct {
+		bench benchCase
+		want  string
+	}{
+		"plain nodes":                      {nativeOnline, savedDisk},
+		"nodes with the agent":             {rekindleOnline, installedDisk},
+		"a policy makes a disk of its own": {ordered, "installed-ordered"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.bench.disk(); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestParse(t *testing.T) {
 	for name, tc := range map[string]struct {
 		args    []string

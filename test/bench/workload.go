@@ -20,15 +20,22 @@ type workload struct {
 	count int
 	// critical is how many of the youngest pods extra.critical_last_ready_ms is about.
 	critical int
+	// proxy says that the node runs kube-proxy: through the local API where the agent is
+	// installed.
+	proxy bool
+	// disk, if set, changes the disk of the new node before it boots.
+	disk func(s *site, root string) error
+	// before, if set, makes what the pods need.
+	before func(ctx context.Context, s *site) error
 	// shape, if set, changes a pod before it is made. The youngest has number 0.
-	shape func(number int, pod *corev1.Pod)
+	shape func(s *site, number int, pod *corev1.Pod)
 }
 
 // plainPods is the workload of a case that names none. Its youngest pod is the most
 // important one: nothing but an order that was asked for brings it up first.
 var plainPods = workload{
 	node: "bench",
-	shape: func(number int, pod *corev1.Pod) {
+	shape: func(_ *site, number int, pod *corev1.Pod) {
 		if number == 0 {
 			pod.Spec.PriorityClassName = important
 		}
@@ -54,7 +61,7 @@ func (s *site) createPods(ctx context.Context, count int) error {
 		// A node that waits for its turn is out of reach: nobody must evict its pods.
 		pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}}
 		if s.workload.shape != nil {
-			s.workload.shape(number, pod)
+			s.workload.shape(s, number, pod)
 		}
 		created, err := s.client.CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, pod, metav1.CreateOptions{})
 		if err != nil {
