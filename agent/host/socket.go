@@ -3,7 +3,9 @@ package host
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -12,8 +14,8 @@ import (
 )
 
 // OwnsConnection says whether the process holds the end of a TCP connection over IPv4 that
-// has the address local and whose other end has the address remote. It needs root for
-// processes of others.
+// has the address local and whose other end has the address remote. For processes of others
+// it needs root and CAP_SYS_PTRACE.
 func (f Files) OwnsConnection(pid int, local, remote netip.AddrPort) (bool, error) {
 	process := filepath.Join(f.Root, "proc", strconv.Itoa(pid))
 	table, err := os.ReadFile(filepath.Join(process, "net/tcp"))
@@ -29,8 +31,12 @@ func (f Files) OwnsConnection(pid int, local, remote netip.AddrPort) (bool, erro
 		return false, fmt.Errorf("reading the open files of process %d: %w", pid, err)
 	}
 	for _, file := range files {
+		target, err := os.Readlink(filepath.Join(process, "fd", file.Name()))
+		if errors.Is(err, fs.ErrPermission) {
+			return false, fmt.Errorf("reading the open files of process %d: %w: it takes CAP_SYS_PTRACE", pid, err)
+		}
 		// One that was closed meanwhile is none.
-		if target, err := os.Readlink(filepath.Join(process, "fd", file.Name())); err == nil && target == "socket:["+inode+"]" {
+		if err == nil && target == "socket:["+inode+"]" {
 			return true, nil
 		}
 	}
