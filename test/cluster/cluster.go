@@ -37,6 +37,7 @@ type Cluster struct {
 	address netip.AddrPort
 	etcdURL string
 	api     *lab.Process
+	manager *lab.Process
 	slots   int
 }
 

@@ -91,14 +91,23 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 // StopAPIServer ends kube-apiserver alone; its address then refuses connections.
 func (c *Cluster) StopAPIServer() { c.api.Stop(stopGrace) }
 
-// startControllers starts kube-controller-manager and kube-scheduler and waits for
-// the service account without which no pod can be created.
-func (c *Cluster) startControllers(ctx context.Context) error {
+// StartControllers starts kube-controller-manager, at first or after StopControllers.
+func (c *Cluster) StartControllers() error {
 	manager, err := c.run("kube-controller-manager",
 		"--kubeconfig="+c.file("kube-controller-manager.kubeconfig"), "--use-service-account-credentials",
 		"--service-account-private-key-file="+c.file("service-account.key"), "--root-ca-file="+c.file("ca.crt"),
 		"--leader-elect=false", "--secure-port=0")
-	if err != nil {
+	c.manager = manager
+	return err
+}
+
+// StopControllers ends kube-controller-manager: nothing is done about nodes that are not heard.
+func (c *Cluster) StopControllers() { c.manager.Stop(stopGrace) }
+
+// startControllers starts kube-controller-manager and kube-scheduler and waits for
+// the service account without which no pod can be created.
+func (c *Cluster) startControllers(ctx context.Context) error {
+	if err := c.StartControllers(); err != nil {
 		return err
 	}
 	if _, err := c.run("kube-scheduler",
@@ -109,7 +118,7 @@ func (c *Cluster) startControllers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.await(ctx, manager, "service account default/default", func(ctx context.Context) error {
+	return c.await(ctx, c.manager, "service account default/default", func(ctx context.Context) error {
 		_, err := clientset.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
 		return err
 	})
