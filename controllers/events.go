@@ -40,11 +40,13 @@ func policyEvents(before, after *v1alpha1.EdgeRecoveryPolicyStatus) []policyEven
 		{v1alpha1.ConditionRestartReady, v1alpha1.ReasonNodesNotReady, actionJudge},
 	} {
 		was, is := conditionOrEmpty(before, turn.condition), conditionOrEmpty(after, turn.condition)
-		switch {
-		case is.Status == was.Status:
-		case is.Status == metav1.ConditionTrue:
+		if is.Status == was.Status {
+			continue
+		}
+		switch is.Status {
+		case metav1.ConditionTrue:
 			told = append(told, policyEvent{corev1.EventTypeNormal, turn.condition, turn.action, is.Message})
-		case is.Status == metav1.ConditionFalse:
+		case metav1.ConditionFalse:
 			told = append(told, policyEvent{corev1.EventTypeWarning, turn.failed, turn.action, is.Message})
 		}
 	}
