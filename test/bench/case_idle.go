@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -32,7 +33,7 @@ func measureIdle(ctx context.Context, s *solo, result *record) error {
 	if err := os.RemoveAll(s.file("state")); err != nil {
 		return err
 	}
-	if err := s.mirrorAll(ctx); err != nil {
+	if err := errors.Join(s.startRuntime(), s.mirrorAll(ctx)); err != nil {
 		return err
 	}
 	defer s.kill()

@@ -38,7 +38,9 @@ type solo struct {
 
 	listeners []*os.File
 	process   *lab.Process
-	starts    int
+	// runtime is containerd, which has no pods; unset until it is needed.
+	runtime *lab.Process
+	starts  int
 }
 
 // newSolo fills the cluster and lets an agent mirror it all.
@@ -158,6 +160,17 @@ func (s *solo) start() (time.Time, error) {
 	began := time.Now()
 	_, err = fmt.Fprintln(word, "go")
 	return began, err
+}
+
+// startRuntime gives the agent a container runtime, as every node has one.
+func (s *solo) startRuntime() (err error) {
+	if s.runtime != nil {
+		return nil
+	}
+	cmd := exec.Command(filepath.Join(s.cluster.Tools(), "containerd"), "--config", os.DevNull,
+		"--root", s.file("containerd"), "--state", s.file("containerd-state"), "--address", s.file("containerd.sock"))
+	s.runtime, err = s.cluster.Lab().Start("solo-containerd", cmd)
+	return err
 }
 
 // kill ends the agent as a power cut does, save for what the kernel has yet to write.
