@@ -18,6 +18,8 @@ type Image struct {
 	Name string
 	// Binary is the file on this machine; it lies in / of the image under its own name.
 	Binary string
+	// Links are more names of the binary in the image, as bin/sh.
+	Links []string
 	// Args follow the binary.
 	Args []string
 	// User is UID or UID:GID; unset means root.
@@ -97,6 +99,12 @@ func (i Image) layer() ([]byte, error) {
 	archive := tar.NewWriter(&layer)
 	if err := addFile(archive, filepath.Base(i.Binary), 0o755, binary); err != nil {
 		return nil, err
+	}
+	for _, link := range i.Links {
+		header := &tar.Header{Name: link, Linkname: "/" + filepath.Base(i.Binary), Mode: 0o777, Typeflag: tar.TypeSymlink, Format: tar.FormatPAX}
+		if err := archive.WriteHeader(header); err != nil {
+			return nil, err
+		}
 	}
 	if err := archive.Close(); err != nil {
 		return nil, err

@@ -27,10 +27,15 @@ $(TOOLS)/etcd: test/tools/kubernetes/go.mod test/tools/kubernetes/go.sum
 CONTAINERD_TOOLS := containerd containerd-shim-runc-v2 ctr
 $(CONTAINERD_TOOLS:%=$(TOOLS)/%): $(TOOLS)/%: test/tools/containerd/go.mod test/tools/containerd/go.sum
 	$(call build-tool,containerd,github.com/containerd/containerd/v2/cmd/$*,,no_btrfs no_zfs no_devmapper)
+# A suite of tests, not a program.
+$(TOOLS)/critest: test/tools/critest/go.mod test/tools/critest/go.sum
+	@mkdir -p $(TOOLS)
+	@echo 'building critest (cold: minutes, warm: seconds)'
+	@cd test/tools/critest && CGO_ENABLED=0 GOFLAGS=-buildvcs=false go test -c -trimpath -ldflags '-s -w' -o $@ sigs.k8s.io/cri-tools/cmd/critest
 $(TOOLS)/golangci-lint: test/tools/lint/go.mod test/tools/lint/go.sum
 	$(call build-tool,lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint)
 
 # What each job needs, and no more.
 TOOLS_TEST := $(addprefix $(TOOLS)/,etcd kube-apiserver kubectl)
 TOOLS_E2E  := $(TOOLS_TEST) $(addprefix $(TOOLS)/,kube-controller-manager kube-scheduler kube-proxy kubelet $(CONTAINERD_TOOLS))
-TOOLS_FULL := $(TOOLS_E2E) $(TOOLS)/kubelet-oldest
+TOOLS_FULL := $(TOOLS_E2E) $(addprefix $(TOOLS)/,kubelet-oldest critest)
