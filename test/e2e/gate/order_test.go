@@ -224,6 +224,42 @@ var _ = Describe("The start-up order of a node is that of its policy:", Ordered,
 		e.inOrder(first, second, third, rest)
 	}, SpecTimeout(5*time.Minute))
 
+	It("no pod fails for a network that comes late, and pods on the node's own start without it", func(ctx SpecContext) {
+		const conf, plugin, up = "/etc/cni/net.d/10-pods.conflist", "/opt/cni/bin/late", "/run/network-up"
+		script := `#!/bin/sh
+config=$(cat)
+if [ "$CNI_COMMAND" = ADD ] && ! [ -e ` + up + ` ]; then
+	echo "{\"cniVersion\":\"1.0.0\",\"code\":11,\"msg\":\"the network is late\"}"
+	exit 1
+fi
+echo "$config" | sed "s/\"type\":\"late\"/\"type\":\"bridge\"/" | exec /usr/lib/cni/bridge
+`
+		_, err := e.Exec(ctx, "sh", "-c", fmt.Sprintf("set -e; mkdir -p /opt/cni/bin; touch %s; echo '%s' > %s; chmod 755 %s; sed -i 's/\"bridge\",$/\"late\",/; s/\"type\": \"bridge\"/\"type\": \"late\"/' %s; sync", up, script, plugin, plugin, conf))
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx SpecContext) {
+			_, err := e.Exec(ctx, "sed", "-i", `s/"late"/"bridge"/`, conf)
+			Expect(err).NotTo(HaveOccurred())
+		})
+		host := e.staged("host", "none")
+		host.Spec.HostNetwork = true
+		host.Spec.Containers[0].Ports[0].HostPort = edgenode.WebPort
+		e.create(ctx, host)
+		e.order(ctx)
+		e.settle(ctx)
+		Expect(e.CutWAN(ctx, edgenode.WANBlackhole)).To(Succeed())
+		e.powerCut(ctx)
+		e.waitReady(ctx, soon, "host")
+		Eventually(ctx, func() string { return e.log("containerd.log") }).WithTimeout(soon).WithPolling(poll).Should(ContainSubstring("the network is late"), e.journal)
+		time.Sleep(5 * time.Second)
+		Expect(e.ready(pods...)).To(BeZero())
+		_, err = e.Exec(ctx, "touch", up)
+		Expect(err).NotTo(HaveOccurred())
+		came := e.Current().Uptime()
+		took := e.waitReady(ctx, soon, pods...)
+		AddReportEntry("last pod Ready after the network came", (took - came).String())
+		Expect(e.log("kubelet.log")).NotTo(ContainSubstring("the network is late"), "a call has failed")
+	}, SpecTimeout(3*time.Minute))
+
 	DescribeTable("it lets a held pod go at once that is deleted", func(ctx SpecContext, wan edgenode.WANMode) {
 		e.hold(ctx, "first")
 		e.create(ctx, e.staged("held", "second"))
