@@ -99,10 +99,10 @@ var _ = Describe("The status of a policy", func() {
 			HaveField("Nodes", BeEquivalentTo(2)), HaveField("Offline.P50Milliseconds", BeNil())))
 		Expect(status.SlowestNodes).To(HaveExactElements(HaveField("Node", "sum-2"), HaveField("Node", "sum-1")))
 
-		Eventually(told(policy), soon).Should(ConsistOf("NoMatchingNodes", "Accepted", "TargetMet", "TargetMissed"))
+		Eventually(told(policy), soon).Should(ConsistOf("NoMatchingNodes", "Accepted", "TargetMet", "RestartReady", "TargetMissed"))
 		operator.whileDown(func() {})
 		operator.quiet()
-		Expect(told(policy)()).To(HaveLen(4), "a new manager tells nothing again")
+		Expect(told(policy)()).To(HaveLen(5), "a new manager tells nothing again")
 	})
 
 	It("shows 0 nodes of a policy that selects none, not a blank", func() {
