@@ -14,13 +14,9 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/utils/clock"
 
-	"rekindle.edge/agent/config"
 	"rekindle.edge/agent/daemon"
-	"rekindle.edge/agent/gate/order"
-	"rekindle.edge/agent/localapi"
 	"rekindle.edge/agent/localapi/access"
 	"rekindle.edge/agent/localapi/answer"
-	"rekindle.edge/agent/localapi/hold"
 	"rekindle.edge/agent/localapi/overlay"
 	"rekindle.edge/agent/localapi/served"
 	"rekindle.edge/agent/localapi/uplink"
@@ -34,10 +30,10 @@ const defaultFreshnessWait = time.Second
 
 // answers has the local API answer from the store, and what kubelet wrote handed over,
 // until ctx ends.
-func answers(ctx context.Context, settings config.Config, server *localapi.Server, store *snapshot.Store, m *mirror.Mirror, missed *answer.Missed, holding *hold.Holding, starts *order.Holder, old *sandboxes, witness daemon.Witness, boot func() (string, error)) {
+func (n *installed) answers(ctx context.Context, store *snapshot.Store, m *mirror.Mirror, witness daemon.Witness) {
 	log := logr.FromContextOrDiscard(ctx)
-	objects := store.Objects()
-	bootID, err := boot()
+	server, holding, objects := n.server, n.holding, store.Objects()
+	bootID, err := n.boot()
 	if err != nil {
 		log.Error(err, "Boot id cannot be read, statuses from before a restart are not told from those after it")
 	}
@@ -61,7 +57,7 @@ func answers(ctx context.Context, settings config.Config, server *localapi.Serve
 			},
 		},
 		Overlay: written,
-		Missed:  missed.Add,
+		Missed:  n.missed.Add,
 		Memory:  objects,
 		Replay:  m.Replay,
 		FreshnessWait: func() time.Duration {
@@ -79,7 +75,7 @@ func answers(ctx context.Context, settings config.Config, server *localapi.Serve
 	edits := &served.Edits{
 		Policy: m.Offline, Boot: firstStart(log), Now: time.Now,
 		CutOff: func() bool { return !linked() },
-		Image:  (&served.Images{Endpoint: settings.CRIEndpoint, Answers: registries.Answers}).Local,
+		Image:  (&served.Images{Endpoint: n.settings.CRIEndpoint, Answers: registries.Answers}).Local,
 		Pods:   func() []types.UID { return uids(objects) },
 	}
 	handler.Edit, handler.Listed = edits.For, witness.Listed
@@ -94,13 +90,13 @@ func answers(ctx context.Context, settings config.Config, server *localapi.Serve
 	}
 	holding.Begin(objects, m.Offline)
 	handler.Held, handler.ListRefused = holding.Why, holding.ListRefused
-	handler.Metrics, handler.Exposition, err = exposition(nodeCollector{trusted: objects.Trusted, linked: linked, last: witness.LastRecovery, verdict: witness.Verdict}, old.metrics()...)
+	handler.Metrics, handler.Exposition, err = exposition(nodeCollector{trusted: objects.Trusted, linked: linked, last: witness.LastRecovery, verdict: witness.Verdict}, n.old.metrics()...)
 	if err != nil {
 		log.Error(err, "Nothing is counted, and /metrics is the API server's")
 		handler.Metrics, handler.Exposition = nil, nil
 	}
 	stop := answer.New(handler, clock.RealClock{})
-	beginOrder(ctx, starts, handler, witness)
+	beginOrder(ctx, n.starts, handler, witness)
 	server.Answer(handler)
 	go way.Run(ctx, func() {
 		m.LinkUp()

@@ -43,6 +43,9 @@ func newDryRun(settings config.Config, units gather.Units, installed bool, servi
 	if serving == nil {
 		g.Serving = report.NotInstalled
 	}
+	if missed == nil {
+		g.Missed = func() []v1alpha1.MissedResource { return nil }
+	}
 	if installed {
 		g.Files = func() ([]string, error) { return install.Paths(settings) }
 	}

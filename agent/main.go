@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime/debug"
 	"sync"
 	"syscall"
@@ -17,22 +16,14 @@ import (
 
 	sddaemon "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/go-logr/logr"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
-	"k8s.io/utils/clock"
 
 	"rekindle.edge/agent/config"
 	"rekindle.edge/agent/daemon"
 	"rekindle.edge/agent/host"
-	"rekindle.edge/agent/localapi/answer"
-	"rekindle.edge/agent/localapi/hold"
-	"rekindle.edge/agent/mirror"
 	"rekindle.edge/agent/report"
-	"rekindle.edge/agent/snapshot"
 	"rekindle.edge/agent/snapshot/durable"
-	"rekindle.edge/agent/warmup"
-	"rekindle.edge/agent/wiring"
 )
 
 // version is set by the build.
@@ -126,46 +117,23 @@ func run(args []string, stderr io.Writer) int {
 	files := host.Files{Root: "/"}
 	units := &host.Systemd{}
 	defer units.Close()
-	var opened func(*snapshot.Store, *mirror.Mirror, daemon.Witness)
-	var serving func() metav1.Condition
-	var warm *warmup.Warmup
-	missed := &answer.Missed{}
-	var holding *hold.Holding
-	var started func(string)
+	d := daemon.Daemon{
+		Config: settings, Version: version, ReportJitter: reportJitter, StoreOptions: storeOptions(settings),
+		Machine:   daemon.Machine{Clock: host.SystemClock{}, Processes: files, Units: units, BootID: files.BootID},
+		Ready:     ready,
+		Reporting: func(facts func() report.Facts) { go serveDoctor(ctx, facts) },
+	}
 	if *wired {
-		warm = warmup.New(warmup.Options{StateDir: settings.StateDir, RunDir: wiring.RunDir, Root: "/", CRIEndpoint: settings.CRIEndpoint})
-		state := &kubeletState{}
-		serving = state.condition
-		ready = after(2, ready)
-		server := localServer(log, settings)
-		server.Kubelet = kubeletOf(settings.KubeletUnit, units, files)
-		holding = hold.New(clock.RealClock{}, filepath.Join(wiring.RunDir, inStepFile))
+		// Kubelet may start when it is served and the store is open.
+		d.Ready = after(2, ready)
+		node := newInstalled(log, settings, files, units)
+		node.plug(ctx, &d)
 		var running sync.WaitGroup
 		defer running.Wait()
-		running.Go(func() { missed.Keep(ctx, filepath.Join(wiring.RunDir, missedFile)) })
-		cri := newGate(log, settings)
-		starts := newOrder(log, settings, units, holding, files.BootID)
-		started = starts.ContainerStarted
-		old := newSandboxes(log, settings, files.BootID)
-		cri.Plug(handlers(starts.RunPodSandbox, old), func() bool { return true })
-		wanted := newMode()
-		running.Go(func() { wire(ctx, settings, server, cri, units, wanted, ready, state.tell(log)) })
-		opened = func(store *snapshot.Store, m *mirror.Mirror, witness daemon.Witness) {
-			wanted.open(m)
-			old.begin(ctx, store.Objects(), witness)
-			answers(ctx, settings, server, store, m, missed, holding, starts, old, witness, files.BootID)
-			timeStarts(cri, witness)
-		}
+		running.Go(func() { node.serve(ctx, d.Ready) })
 	}
-	dry := newDryRun(settings, units, *wired, serving, missed.Most)
-	err := daemon.Daemon{
-		Config: settings, Version: version, ReportJitter: reportJitter, StoreOptions: storeOptions(settings),
-		Machine: daemon.Machine{Clock: host.SystemClock{}, Processes: files, Units: units, BootID: files.BootID},
-		Ready:   ready, Opened: opened, Serving: serving, Missed: missed.Most,
-		DryRun: dry, Reporting: func(facts func() report.Facts) { go serveDoctor(ctx, facts) },
-		Warm:    warm,
-		Holding: holding, ContainerStarted: started,
-	}.Run(ctx)
+	d.DryRun = newDryRun(settings, units, *wired, d.Serving, d.Missed)
+	err := d.Run(ctx)
 	cancel()
 	if err != nil {
 		log.Error(err, "Agent has failed")
