@@ -33,5 +33,7 @@ var _ = It("ends with a node of the policy and a measured recovery", func(ctx Sp
 		Expect(session.Out).To(gbytes.Say(phase + ` +\d+ +\d+`))
 	}
 	Expect(session.Out).To(gbytes.Say(`edgerecoverypolicy\S*/edge-pools +1 +0? +30 +\d+ +(True|False)`))
-	Expect(session.Out).To(gbytes.Say(`noderecovery\S*/edge-1 +stores +Unknown +True +\d+ +(True|False)`))
+	// A node without rekindle-agent install does not come back cut off. The verdict of this
+	// boot may come a moment after its record.
+	Expect(session.Out).To(gbytes.Say(`noderecovery\S*/edge-1 +stores +(False|Unknown) +True +\d+ +(True|False)`))
 })
