@@ -72,8 +72,6 @@ const (
 // Reasons of a NodeRecovery's conditions for what the agent does not do yet or was told
 // not to do.
 const (
-	// ReasonNotImplemented: this version of the agent has no such function.
-	ReasonNotImplemented = "NotImplemented"
 	// ReasonObserveOnly: the policy's mode is Observe.
 	ReasonObserveOnly = "ObserveOnly"
 )
