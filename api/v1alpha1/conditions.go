@@ -69,8 +69,7 @@ const (
 	ReasonNoSamples = "NoSamples"
 )
 
-// Reasons of a NodeRecovery's conditions for what the agent does not do yet or was told
-// not to do.
+// Reason of a NodeRecovery's conditions for what the agent was told not to do.
 const (
 	// ReasonObserveOnly: the policy's mode is Observe.
 	ReasonObserveOnly = "ObserveOnly"
