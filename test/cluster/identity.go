@@ -1,6 +1,10 @@
 package cluster
 
 import (
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"time"
+
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -46,6 +50,16 @@ func (c *Cluster) NodeCredentials(name, pemPath string) (*NodeCredentials, error
 		return nil, err
 	}
 	return &NodeCredentials{Kubeconfig: kubeconfig, ClientPEM: append(pair.cert, pair.key...), CA: c.ca.pem}, nil
+}
+
+// ShortLived is a ClientPEM of node NAME that ends within life.
+func (c *Cluster) ShortLived(name string, life time.Duration) ([]byte, error) {
+	pair, err := c.ca.issue(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: "system:node:" + name, Organization: []string{"system:nodes"}},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		NotAfter:    time.Now().Add(life),
+	})
+	return append(pair.cert, pair.key...), err
 }
 
 // ProxyKubeconfig is kube-proxy's kubeconfig.

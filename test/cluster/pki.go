@@ -90,7 +90,9 @@ func sign(template, parent *x509.Certificate, public crypto.PublicKey, signer cr
 	}
 	template.SerialNumber = serial
 	template.NotBefore = time.Now().Add(-time.Hour)
-	template.NotAfter = time.Now().AddDate(1, 0, 0)
+	if template.NotAfter.IsZero() {
+		template.NotAfter = time.Now().AddDate(1, 0, 0)
+	}
 	return x509.CreateCertificate(rand.Reader, template, parent, public, signer)
 }
 
