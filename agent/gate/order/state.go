@@ -1,15 +1,10 @@
 package order
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
-	"rekindle.edge/agent/host"
+	"rekindle.edge/agent/gate/kept"
 	"rekindle.edge/api/v1alpha1"
 )
 
@@ -57,32 +52,12 @@ const stateFile = "order.json"
 
 // loadState is a new state if there is none of this boot.
 func loadState(dir, bootID string) (state, error) {
-	empty := state{BootID: bootID}
-	path := filepath.Join(dir, stateFile)
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return empty, nil
+	var s state
+	found, err := kept.Load(filepath.Join(dir, stateFile), &s)
+	if err != nil || !found || s.BootID != bootID {
+		return state{BootID: bootID}, err
 	}
-	if err != nil {
-		return empty, err
-	}
-	var kept state
-	if err := json.Unmarshal(data, &kept); err != nil {
-		return empty, fmt.Errorf("%s: %w", path, err)
-	}
-	if kept.BootID != bootID {
-		return empty, nil
-	}
-	return kept, nil
+	return s, nil
 }
 
-func (s *state) save(dir string) error {
-	data, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	return host.WriteFile(filepath.Join(dir, stateFile), data, 0o600)
-}
+func (s *state) save(dir string) error { return kept.Save(filepath.Join(dir, stateFile), s) }

@@ -1,14 +1,10 @@
 package stale
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 
-	"rekindle.edge/agent/host"
+	"rekindle.edge/agent/gate/kept"
 )
 
 // A mark is how far a sandbox of an earlier boot is.
@@ -39,16 +35,9 @@ func statePath(dir, bootID string) string {
 // loadState is nil if there is none of this boot.
 func loadState(dir, bootID string) (*state, error) {
 	path := statePath(dir, bootID)
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
 	var s state
-	if err := json.Unmarshal(data, &s); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	if found, err := kept.Load(path, &s); err != nil || !found {
+		return nil, err
 	}
 	if s.BootID != bootID {
 		return nil, fmt.Errorf("%s: it is of boot %q", path, s.BootID)
@@ -56,16 +45,7 @@ func loadState(dir, bootID string) (*state, error) {
 	return &s, nil
 }
 
-func (s *state) save(dir string) error {
-	data, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	return host.WriteFile(statePath(dir, s.BootID), data, 0o600)
-}
+func (s *state) save(dir string) error { return kept.Save(statePath(dir, s.BootID), s) }
 
 func (s *state) with(want mark) []string {
 	var ids []string
