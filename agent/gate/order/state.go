@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"rekindle.edge/agent/gate/kept"
+	"rekindle.edge/agent/host"
 	"rekindle.edge/api/v1alpha1"
 )
 
@@ -53,11 +53,11 @@ const stateFile = "order.json"
 // loadState is a new state if there is none of this boot.
 func loadState(dir, bootID string) (state, error) {
 	var s state
-	found, err := kept.Load(filepath.Join(dir, stateFile), &s)
+	found, err := host.LoadJSON(filepath.Join(dir, stateFile), &s)
 	if err != nil || !found || s.BootID != bootID {
 		return state{BootID: bootID}, err
 	}
 	return s, nil
 }
 
-func (s *state) save(dir string) error { return kept.Save(filepath.Join(dir, stateFile), s) }
+func (s *state) save(dir string) error { return host.SaveJSON(filepath.Join(dir, stateFile), s) }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"rekindle.edge/agent/gate/kept"
+	"rekindle.edge/agent/host"
 )
 
 // A mark is how far a sandbox of an earlier boot is.
@@ -36,7 +36,7 @@ func statePath(dir, bootID string) string {
 func loadState(dir, bootID string) (*state, error) {
 	path := statePath(dir, bootID)
 	var s state
-	if found, err := kept.Load(path, &s); err != nil || !found {
+	if found, err := host.LoadJSON(path, &s); err != nil || !found {
 		return nil, err
 	}
 	if s.BootID != bootID {
@@ -45,7 +45,7 @@ func loadState(dir, bootID string) (*state, error) {
 	return &s, nil
 }
 
-func (s *state) save(dir string) error { return kept.Save(statePath(dir, s.BootID), s) }
+func (s *state) save(dir string) error { return host.SaveJSON(statePath(dir, s.BootID), s) }
 
 func (s *state) with(want mark) []string {
 	var ids []string

@@ -2,13 +2,7 @@ package answer
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -47,16 +41,9 @@ func (m *Missed) Keep(ctx context.Context, path string) {
 
 // load adds the counts of a file. One that is not there has none.
 func (m *Missed) load(path string) error {
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
 	var counts []v1alpha1.MissedResource
-	if err := json.Unmarshal(data, &counts); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+	if found, err := host.LoadJSON(path, &counts); err != nil || !found {
+		return err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -78,14 +65,7 @@ func (m *Missed) save(path string) error {
 	if same {
 		return nil
 	}
-	data, err := json.Marshal(listed(counts))
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	if err := host.WriteFile(path, data, 0o600); err != nil {
+	if err := host.SaveJSON(path, listed(counts)); err != nil {
 		return err
 	}
 	m.mu.Lock()
