@@ -90,7 +90,7 @@ func (r Report) Print(out io.Writer) error {
 	if r.SurvivesOfflineUntil == nil {
 		say("Nothing is known that would break a restart by running out.")
 	} else {
-		say("A restart would break from %s on, when a credential runs out.", r.SurvivesOfflineUntil.UTC().Format(time.RFC3339))
+		say("A restart would break, or the node would not join its cluster again by itself, from %s on: a credential runs out then.", r.SurvivesOfflineUntil.UTC().Format(time.RFC3339))
 	}
 	if r.Source == FromStore {
 		say("The agent does not answer: this is from a copy of its store, without what only the running agent knows.")

@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/cert"
 )
 
 // currentPair is where kubelet keeps certificate and key after a rotation.
@@ -31,6 +32,9 @@ type Identity struct {
 	Server *url.URL
 	// Certificate is the node's client certificate.
 	Certificate tls.Certificate
+	// Authority is the CA by which the node knows the API server, of several the one that
+	// ends last; nil: the machine's own.
+	Authority *x509.Certificate
 	// trust verifies the API server and holds no client certificate.
 	trust *tls.Config
 	proxy func(*http.Request) (*url.URL, error)
@@ -135,7 +139,23 @@ func load(config *rest.Config, certDir string) (*Identity, error) {
 	if proxy == nil {
 		proxy = http.ProxyFromEnvironment
 	}
-	return &Identity{Node: node, Server: server, Certificate: certificate, trust: trust, proxy: proxy}, nil
+	return &Identity{Node: node, Server: server, Certificate: certificate, Authority: authority(config), trust: trust, proxy: proxy}, nil
+}
+
+// authority is the CA of the kubeconfig that ends last; nil: it names none.
+func authority(config *rest.Config) *x509.Certificate {
+	data := config.CAData
+	if len(data) == 0 && config.CAFile != "" {
+		data, _ = os.ReadFile(config.CAFile) // unreadable: the trust could not be made either
+	}
+	certificates, _ := cert.ParseCertsPEM(data) // none, or none that can be read: the same
+	var last *x509.Certificate
+	for _, c := range certificates {
+		if last == nil || c.NotAfter.After(last.NotAfter) {
+			last = c
+		}
+	}
+	return last
 }
 
 // newestPair is the client certificate that ends last: the one that the kubeconfig names

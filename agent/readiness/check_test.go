@@ -147,41 +147,52 @@ func TestCheckOfHostPaths(t *testing.T) {
 }
 
 func TestCheckOfTheNode(t *testing.T) {
-	certificate := Certificate{NotBefore: noon.Add(-90 * time.Hour), NotAfter: noon.Add(10 * time.Hour)}
+	life := func(from, to time.Duration) Certificate {
+		return Certificate{NotBefore: noon.Add(from), NotAfter: noon.Add(to)}
+	}
+	certificate := life(-90*time.Hour, 10*time.Hour)
 	cases := map[string]struct {
 		node   Node
 		policy *v1alpha1.NodeRecoverySpec
 		want   []string
 	}{
-		"a node that is well":                                   {node: Node{Certificate: certificate, InStep: noon, CNI: CNI{Looked: true, Configured: true}, Units: []Unit{{Name: "kubelet.service", State: "enabled", Restart: time.Second}}}},
-		"a list that would not be served":                       {node: Node{Untrusted: "why"}, want: []string{"BlocksNode PodListNotServed"}},
-		"a collection that kubelet waits for":                   {node: Node{NotMirrored: []string{"services"}}, want: []string{"BlocksNode NotMirrored services"}},
-		"a snapshot that is old":                                {node: Node{InStep: noon.Add(-6 * time.Minute)}, want: []string{"Slows SnapshotStale"}},
-		"a snapshot that the policy calls new":                  {node: Node{InStep: noon.Add(-6 * time.Minute)}, policy: &v1alpha1.NodeRecoverySpec{Snapshot: v1alpha1.Snapshot{MaxStalenessSeconds: 600}}},
-		"no sealed copy":                                        {node: Node{Unsealed: true}, want: []string{"Slows NoSealedGeneration"}},
-		"kubelet without the agent":                             {node: Node{Serving: metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnhooked}}, want: []string{"BlocksNode Unhooked"}},
-		"kubelet that was not looked at":                        {node: Node{Serving: metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotEvaluated}}},
-		"a file of the installation that is gone":               {node: Node{Missing: []string{"/usr/local/bin/rekindle-agent"}}, want: []string{"BlocksNode InstallIncomplete /usr/local/bin/rekindle-agent"}},
-		"a unit that would not start":                           {node: Node{Units: []Unit{{Name: "kubelet.service", State: "disabled"}}}, want: []string{"BlocksNode UnitDisabled kubelet.service"}},
-		"a unit that others start":                              {node: Node{Units: []Unit{{Name: "containerd.service", State: "static"}}}},
-		"a long pause before a restart":                         {node: Node{Units: []Unit{{Name: "kubelet.service", State: "enabled", Restart: 10 * time.Second}}}, want: []string{"Slows SlowRestart kubelet.service"}},
-		"a wait for the network":                                {node: Node{NetworkWait: true}, want: []string{"Slows NetworkWait network-online.target"}},
-		"no clock":                                              {node: Node{Clockless: true}, want: []string{"Slows NoClock /dev/rtc0"}},
-		"an identity that cannot be used":                       {node: Node{Identity: "no kubeconfig"}, want: []string{"BlocksNode IdentityUnusable"}},
-		"a certificate that was not rotated":                    {node: Node{Certificate: Certificate{NotBefore: noon.Add(-93 * time.Hour), NotAfter: noon.Add(7 * time.Hour)}}, want: []string{"Slows CertificateEnding kubelet-client"}},
-		"a certificate that is over, which kubelet starts with": {node: Node{Certificate: Certificate{NotBefore: noon.Add(-2 * time.Hour), NotAfter: noon.Add(-time.Hour)}}, want: []string{"Slows CertificateEnding kubelet-client"}},
-		"an empty certificate that the agent moves aside":       {node: Node{Broken: []BrokenFile{{Path: "/k.crt", Why: "is empty", Mended: true}}}, want: []string{"Slows KubeletFileEmpty /k.crt"}},
-		"an empty certificate of kubelet":                       {node: Node{Broken: []BrokenFile{{Path: "/k.crt", Why: "is empty"}}}, want: []string{"BlocksNode KubeletFileEmpty /k.crt"}},
-		"a configuration that kubelet cannot read":              {node: Node{Kubelet: Kubelet{Problem: "bad"}}, want: []string{"BlocksNode KubeletConfig"}},
-		"a checkpoint that does not fit":                        {node: Node{Kubelet: Kubelet{Checkpoints: []BrokenFile{{Path: "/cpu_manager_state", Why: "is old"}}}}, want: []string{"BlocksNode KubeletCheckpoint /cpu_manager_state"}},
-		"graceful shutdown":                                     {node: Node{Kubelet: Kubelet{GracefulShutdown: true}}, want: []string{"Slows GracefulShutdown shutdownGracePeriod"}},
-		"a runtime that is not ready":                           {node: Node{Runtime: Runtime{NotReady: "why"}}, want: []string{"BlocksNode RuntimeNotReady"}},
-		"no network for pods":                                   {node: Node{CNI: CNI{Looked: true}}, want: []string{"BlocksNode CNINotConfigured"}},
-		"a file that the network needs and a restart loses":     {node: Node{CNI: CNI{Lost: []string{"/run/flannel/subnet.env"}}}, want: []string{"BlocksNode CNIFileVolatile /run/flannel/subnet.env"}},
-		"a network that asks the API server":                    {node: Node{CNI: CNI{Asks: "calico"}}, want: []string{"BlocksNode CNINeedsAPIServer calico"}},
-		"a disk that is full":                                   {node: Node{Disks: []Disk{{Path: "/d", Full: "space"}}}, want: []string{"BlocksNode DiskFull /d"}},
-		"a disk that will be full":                              {node: Node{Disks: []Disk{{Path: "/d", Low: "inodes"}}}, want: []string{"Slows DiskFull /d"}},
-		"a disk that is read-only":                              {node: Node{Disks: []Disk{{Path: "/d", ReadOnly: true}}}, want: []string{"BlocksNode DiskReadOnly /d"}},
+		"a node that is well":                                         {node: Node{Certificate: certificate, InStep: noon, CNI: CNI{Looked: true, Configured: true}, Units: []Unit{{Name: "kubelet.service", State: "enabled", Restart: time.Second}}}},
+		"a list that would not be served":                             {node: Node{Untrusted: "why"}, want: []string{"BlocksNode PodListNotServed"}},
+		"a collection that kubelet waits for":                         {node: Node{NotMirrored: []string{"services"}}, want: []string{"BlocksNode NotMirrored services"}},
+		"a snapshot that is old":                                      {node: Node{InStep: noon.Add(-6 * time.Minute)}, want: []string{"Slows SnapshotStale"}},
+		"a snapshot that the policy calls new":                        {node: Node{InStep: noon.Add(-6 * time.Minute)}, policy: &v1alpha1.NodeRecoverySpec{Snapshot: v1alpha1.Snapshot{MaxStalenessSeconds: 600}}},
+		"no sealed copy":                                              {node: Node{Unsealed: true}, want: []string{"Slows NoSealedGeneration"}},
+		"kubelet without the agent":                                   {node: Node{Serving: metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnhooked}}, want: []string{"BlocksNode Unhooked"}},
+		"kubelet that was not looked at":                              {node: Node{Serving: metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotEvaluated}}},
+		"a file of the installation that is gone":                     {node: Node{Missing: []string{"/usr/local/bin/rekindle-agent"}}, want: []string{"BlocksNode InstallIncomplete /usr/local/bin/rekindle-agent"}},
+		"a unit that would not start":                                 {node: Node{Units: []Unit{{Name: "kubelet.service", State: "disabled"}}}, want: []string{"BlocksNode UnitDisabled kubelet.service"}},
+		"a unit that others start":                                    {node: Node{Units: []Unit{{Name: "containerd.service", State: "static"}}}},
+		"a long pause before a restart":                               {node: Node{Units: []Unit{{Name: "kubelet.service", State: "enabled", Restart: 10 * time.Second}}}, want: []string{"Slows SlowRestart kubelet.service"}},
+		"a wait for the network":                                      {node: Node{NetworkWait: true}, want: []string{"Slows NetworkWait network-online.target"}},
+		"no clock":                                                    {node: Node{Clockless: true}, want: []string{"Slows NoClock /dev/rtc0"}},
+		"an identity that cannot be used":                             {node: Node{Identity: "no kubeconfig"}, want: []string{"BlocksNode IdentityUnusable"}},
+		"a certificate that was not rotated":                          {node: Node{Certificate: life(-93*24*time.Hour, 7*24*time.Hour)}, want: []string{"Slows CertificateEnding kubelet-client"}},
+		"the last eight hours of a hundred days":                      {node: Node{Certificate: life(-100*24*time.Hour+8*time.Hour, 8*time.Hour)}, want: []string{"BlocksNode CertificateEnding kubelet-client"}},
+		"the last day of a year":                                      {node: Node{Certificate: life(-364*24*time.Hour, 23*time.Hour)}, want: []string{"BlocksNode CertificateEnding kubelet-client"}},
+		"a year's certificate with two months":                        {node: Node{Certificate: life(-305*24*time.Hour, 60*24*time.Hour)}},
+		"an hour's certificate with ten minutes, as they are renewed": {node: Node{Certificate: life(-50*time.Minute, 10*time.Minute)}},
+		"the last minute of an hour":                                  {node: Node{Certificate: life(-59*time.Minute, time.Minute)}, want: []string{"BlocksNode CertificateEnding kubelet-client"}},
+		"a certificate that is over":                                  {node: Node{Certificate: life(-2*time.Hour, -time.Hour)}, want: []string{"BlocksNode CertificateEnding kubelet-client"}},
+		"a CA in its last month":                                      {node: Node{Authority: life(-10*365*24*time.Hour, 20*24*time.Hour)}, want: []string{"Slows CertificateEnding cluster-ca"}},
+		"a CA in its last day":                                        {node: Node{Authority: life(-10*365*24*time.Hour, time.Hour)}, want: []string{"BlocksNode CertificateEnding cluster-ca"}},
+		"a CA with a year":                                            {node: Node{Authority: life(-9*365*24*time.Hour, 365*24*time.Hour)}},
+		"an empty certificate that the agent moves aside":             {node: Node{Broken: []BrokenFile{{Path: "/k.crt", Why: "is empty", Mended: true}}}, want: []string{"Slows KubeletFileEmpty /k.crt"}},
+		"an empty certificate of kubelet":                             {node: Node{Broken: []BrokenFile{{Path: "/k.crt", Why: "is empty"}}}, want: []string{"BlocksNode KubeletFileEmpty /k.crt"}},
+		"a configuration that kubelet cannot read":                    {node: Node{Kubelet: Kubelet{Problem: "bad"}}, want: []string{"BlocksNode KubeletConfig"}},
+		"a checkpoint that does not fit":                              {node: Node{Kubelet: Kubelet{Checkpoints: []BrokenFile{{Path: "/cpu_manager_state", Why: "is old"}}}}, want: []string{"BlocksNode KubeletCheckpoint /cpu_manager_state"}},
+		"graceful shutdown":                                           {node: Node{Kubelet: Kubelet{GracefulShutdown: true}}, want: []string{"Slows GracefulShutdown shutdownGracePeriod"}},
+		"a runtime that is not ready":                                 {node: Node{Runtime: Runtime{NotReady: "why"}}, want: []string{"BlocksNode RuntimeNotReady"}},
+		"no network for pods":                                         {node: Node{CNI: CNI{Looked: true}}, want: []string{"BlocksNode CNINotConfigured"}},
+		"a file that the network needs and a restart loses":           {node: Node{CNI: CNI{Lost: []string{"/run/flannel/subnet.env"}}}, want: []string{"BlocksNode CNIFileVolatile /run/flannel/subnet.env"}},
+		"a network that asks the API server":                          {node: Node{CNI: CNI{Asks: "calico"}}, want: []string{"BlocksNode CNINeedsAPIServer calico"}},
+		"a disk that is full":                                         {node: Node{Disks: []Disk{{Path: "/d", Full: "space"}}}, want: []string{"BlocksNode DiskFull /d"}},
+		"a disk that will be full":                                    {node: Node{Disks: []Disk{{Path: "/d", Low: "inodes"}}}, want: []string{"Slows DiskFull /d"}},
+		"a disk that is read-only":                                    {node: Node{Disks: []Disk{{Path: "/d", ReadOnly: true}}}, want: []string{"BlocksNode DiskReadOnly /d"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -73,10 +73,12 @@ func TestSurvivesUntil(t *testing.T) {
 		node Node
 		want time.Time
 	}{
-		"nothing that runs out breaks a restart":       {},
-		"kubelet's certificate does not":               {node: Node{Certificate: certificate}},
-		"the credential of the pod network does":       {node: Node{CNI: CNI{CredentialEnds: ends}}, want: ends},
-		"a network that asks the API server is broken": {node: Node{CNI: CNI{CredentialEnds: ends, Asks: "calico"}}},
+		"nothing is known to run out":                  {},
+		"kubelet's certificate":                        {node: Node{Certificate: certificate, Authority: Certificate{NotAfter: ends}}, want: noon.Add(time.Minute)},
+		"the CA of the API server":                     {node: Node{Authority: Certificate{NotAfter: ends}}, want: ends},
+		"the credential of the pod network":            {node: Node{CNI: CNI{CredentialEnds: ends}}, want: ends},
+		"the first of them":                            {node: Node{Certificate: certificate, CNI: CNI{CredentialEnds: noon}}, want: noon},
+		"a network that asks the API server is broken": {node: Node{Certificate: certificate, CNI: CNI{Asks: "calico"}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -99,8 +99,10 @@ type Node struct {
 	NetworkWait bool
 
 	// Identity is why kubelet's identity cannot be used; empty: it can.
-	Identity    string
-	Certificate Certificate
+	Identity string
+	// Certificate is kubelet's client certificate, Authority the CA by which the node knows
+	// the API server.
+	Certificate, Authority Certificate
 	// Broken are files that kubelet does not start with, and what is wrong with each.
 	Broken  []BrokenFile
 	Kubelet Kubelet

@@ -24,18 +24,24 @@ func Forecast(recoveries []v1alpha1.Recovery) *v1alpha1.Forecast {
 	return &v1alpha1.Forecast{TotalMilliseconds: totals[(len(totals)-1)/2], BasedOn: int32(len(totals))}
 }
 
-// SurvivesUntil is the first expiry that would break a restart which is cut off; zero: none
-// is known. Of what a node holds only a CNI plugin's credential for the local API does:
+// SurvivesUntil is the first expiry that would break a restart which is cut off, or the way
+// back into the cluster after it; zero: none is known. That is a CNI plugin's credential for
+// the local API (no pod gets an address), and what kubelet and the API server know each other
+// by (the pods come back, the node does not). Not among them:
 //
-//   - kubelet's client certificate does not: kubelet starts with an expired one, and the
-//     local API knows it by its key;
 //   - the local API's own certificates are valid until 9999;
-//   - service account tokens do not: expired ones are replayed too, and volumes mount. What
-//     a pod asks of the local API is refused then, with or without a restart;
-//   - the API server's certificates matter to a node that reaches it.
+//   - service account tokens: expired ones are replayed too, and volumes mount. What a pod
+//     asks of the local API is refused then, with or without a restart.
 func SurvivesUntil(facts Facts) time.Time {
-	if facts.Node.CNI.Asks != "" {
+	node := facts.Node
+	if node.CNI.Asks != "" {
 		return time.Time{} // broken already
 	}
-	return facts.Node.CNI.CredentialEnds
+	var first time.Time
+	for _, end := range []time.Time{node.CNI.CredentialEnds, node.Certificate.NotAfter, node.Authority.NotAfter} {
+		if !end.IsZero() && (first.IsZero() || end.Before(first)) {
+			first = end
+		}
+	}
+	return first
 }

@@ -68,7 +68,8 @@ const (
 	ReasonNetworkWait = "NetworkWait"
 	// ReasonIdentityUnusable: kubelet's kubeconfig or client certificate cannot be used.
 	ReasonIdentityUnusable = "IdentityUnusable"
-	// ReasonCertificateEnding: kubelet's client certificate is near its end or past it.
+	// ReasonCertificateEnding: kubelet's client certificate, or the CA by which it knows the
+	// API server, is near its end or past it.
 	ReasonCertificateEnding = "CertificateEnding"
 	// ReasonKubeletFileEmpty: a file that kubelet does not start without is empty or broken.
 	ReasonKubeletFileEmpty = "KubeletFileEmpty"

@@ -40,7 +40,8 @@ type NodeRecoveryStatus struct {
 	FindingsTotal int32 `json:"findingsTotal,omitempty"`
 
 	// survivesOfflineUntil is the first expiry (certificate, token) that would break a
-	// restart while cut off. Unset: none known.
+	// restart while cut off, or the node's way back into its cluster after it. Unset: none
+	// known.
 	// +optional
 	SurvivesOfflineUntil *metav1.Time `json:"survivesOfflineUntil,omitempty"`
 

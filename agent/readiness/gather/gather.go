@@ -105,6 +105,9 @@ func (g *Gatherer) identity(facts *readiness.Facts) string {
 	if leaf := identity.Certificate.Leaf; leaf != nil {
 		facts.Node.Certificate = readiness.Certificate{NotBefore: leaf.NotBefore, NotAfter: leaf.NotAfter}
 	}
+	if ca := identity.Authority; ca != nil {
+		facts.Node.Authority = readiness.Certificate{NotBefore: ca.NotBefore, NotAfter: ca.NotAfter}
+	}
 	return identity.Node
 }
 
