@@ -24,6 +24,7 @@ import (
 	"rekindle.edge/agent/readiness/gather"
 	"rekindle.edge/agent/report"
 	"rekindle.edge/agent/snapshot"
+	"rekindle.edge/agent/warmup/images"
 	"rekindle.edge/agent/wiring"
 	"rekindle.edge/api/v1alpha1"
 )
@@ -35,8 +36,8 @@ var doctorSocket = filepath.Join(wiring.RunDir, "agent.sock")
 const cannotTell = 2
 
 // newDryRun judges this node; installed says that the agent stands between kubelet and the
-// API server.
-func newDryRun(settings config.Config, units gather.Units, installed bool, serving func() metav1.Condition, missed func() []v1alpha1.MissedResource) *dryrun.DryRun {
+// API server. Suspect is told of images that were seen to be damaged; nil: nobody is.
+func newDryRun(settings config.Config, units gather.Units, installed bool, serving func() metav1.Condition, missed func() []v1alpha1.MissedResource, suspect func(image string)) *dryrun.DryRun {
 	g := &gather.Gatherer{
 		Settings: settings, Serving: serving, Missed: missed, Identity: identity(settings), Units: units, Now: time.Now,
 	}
@@ -45,6 +46,10 @@ func newDryRun(settings config.Config, units gather.Units, installed bool, servi
 	}
 	if missed == nil {
 		g.Missed = func() []v1alpha1.MissedResource { return nil }
+	}
+	if looker, err := images.NewLooker(settings.CRIEndpoint, images.StateFile(settings.StateDir)); err == nil {
+		looker.Suspect = suspect
+		g.Content = looker // else the runtime cannot be asked either, which is told
 	}
 	if installed {
 		g.Files = func() ([]string, error) { return install.Paths(settings) }
@@ -164,7 +169,7 @@ func examine(ctx context.Context, settings config.Config) (doctor.Report, error)
 			}
 		}
 	}
-	run := newDryRun(settings, units, missing == nil, serving, func() []v1alpha1.MissedResource { return nil })
+	run := newDryRun(settings, units, missing == nil, serving, func() []v1alpha1.MissedResource { return nil }, nil)
 	run.Gatherer.Objects, run.Gatherer.Spec = store.Objects(), func() *snapshot.Spec { return contents.Spec }
 	result := run.Once(ctx)
 	facts := report.Facts{

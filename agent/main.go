@@ -123,16 +123,18 @@ func run(args []string, stderr io.Writer) int {
 		Ready:     ready,
 		Reporting: func(facts func() report.Facts) { go serveDoctor(ctx, facts) },
 	}
+	var suspect func(string)
 	if *wired {
 		// Kubelet may start when it is served and the store is open.
 		d.Ready = after(2, ready)
 		node := newInstalled(log, settings, files, units)
 		node.plug(ctx, &d)
+		suspect = node.warm.Suspect
 		var running sync.WaitGroup
 		defer running.Wait()
 		running.Go(func() { node.serve(ctx, d.Ready) })
 	}
-	d.DryRun = newDryRun(settings, units, *wired, d.Serving, d.Missed)
+	d.DryRun = newDryRun(settings, units, *wired, d.Serving, d.Missed, suspect)
 	err := d.Run(ctx)
 	cancel()
 	if err != nil {

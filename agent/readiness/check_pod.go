@@ -47,20 +47,26 @@ func (f *findings) images(pod Pod, facts Facts) {
 		switch {
 		case !image.Present:
 			f.add(v1alpha1.ReasonImageMissing, v1alpha1.SeverityBlocksPod, name(pod), image.Name,
-				"The image of container %q is not on the node. Pull it while the registry can be reached, and let the policy pin it (cacheWarmup.images).", image.Container)
-		case image.Damaged:
+				"The image of %s is not on the node. Pull it while the registry can be reached, and let the policy pin it (cacheWarmup.images).", image.User)
+		case image.Damaged != "":
 			f.add(v1alpha1.ReasonImageDamaged, v1alpha1.SeverityBlocksPod, name(pod), image.Name,
-				"The image of container %q is listed, and its content is missing or empty on the disk. Remove the image and pull it again.", image.Container)
+				"The image of %s is listed, and %s. Remove the image and pull it again.", image.User, image.Damaged)
+		case image.Always && image.Unproven:
+			f.add(v1alpha1.ReasonImagePullNeeded, v1alpha1.SeverityBlocksPod, name(pod), image.Name,
+				"The pull policy of %s is Always, and it has not run with this image on this node: kubelet asks the registry at its start. Set it to IfNotPresent.", image.User)
 		case image.Always && asWritten:
 			f.add(v1alpha1.ReasonImagePullNeeded, v1alpha1.SeverityBlocksPod, name(pod), image.Name,
-				"Container %q has imagePullPolicy Always, which asks the registry at each start. Set it to IfNotPresent, or offline.imagePullPolicy of the policy to UseLocal.", image.Container)
+				"The pull policy of %s is Always, which asks the registry at each start. Set it to IfNotPresent, or offline.imagePullPolicy of the policy to UseLocal.", image.User)
+		case image.Refused && image.Pulling:
+			f.add(v1alpha1.ReasonImageCredentials, v1alpha1.SeverityBlocksPod, name(pod), image.Name,
+				"Kubelet's pull of the image of %s has not ended, as when the power goes meanwhile: kubelet asks the registry before a pod may use it. Start a pod with that image and its pull secret while the registry can be reached.", image.User)
 		case image.Refused:
 			f.add(v1alpha1.ReasonImageCredentials, v1alpha1.SeverityBlocksPod, name(pod), image.Name,
-				"Kubelet would ask the registry before container %q may use its image: the pull secret with which it was pulled is not among the pod's. Give the pod that secret, or pull again.", image.Container)
+				"Kubelet would ask the registry before %s may use its image: the pull secret with which it was pulled is not among the pod's. Give the pod that secret, or pull again.", image.User)
 		}
 		if image.Present && image.Changed {
 			f.add(v1alpha1.ReasonImageChanged, v1alpha1.SeveritySlows, name(pod), image.Name,
-				"The name of container %q's image now leads to another image on the node than the one that it runs: it would start with the other one. Name images by digest.", image.Container)
+				"The name of the image of %s now leads to another image on the node than the one that it runs: it would start with the other one. Name images by digest.", image.User)
 		}
 	}
 }

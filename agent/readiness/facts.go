@@ -66,17 +66,22 @@ type Object struct {
 	MissingKeys []string
 }
 
-// Image is what the node has of a container's image.
+// Image is what the node has of an image that a pod uses.
 type Image struct {
-	Container, Name string
-	// Always says that the pull policy is Always.
-	Always bool
-	// Present on the node under that name; Damaged: without its content.
-	Present, Damaged, Pinned bool
+	// User is who uses it, such as container "app".
+	User, Name string
+	// Always says that the pull policy is Always. Unproven: the user has not run with the
+	// image here, so that the local API does not take it for one that it may use.
+	Always, Unproven bool
+	// Present on the node under that name.
+	Present, Pinned bool
+	// Damaged says in words what of its content is lost; empty: nothing that can be seen.
+	Damaged string
 	// Changed says that the name leads to another image than the container runs.
 	Changed bool
-	// Refused says that kubelet would ask the registry whether the pod may use it.
-	Refused bool
+	// Refused says that kubelet would ask the registry whether the pod may use it. Pulling:
+	// since the pull of it has not ended.
+	Refused, Pulling bool
 }
 
 // Node is what was found on the node beside its pods.

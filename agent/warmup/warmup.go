@@ -25,9 +25,7 @@ import (
 const (
 	// filesDir is below the state directory.
 	filesDir = "nodefiles"
-	// imagesFile is too.
-	imagesFile = "images.json"
-	// readFile is too, and readMark in the run directory once it was read in this boot.
+	// readFile is there too, and readMark in the run directory once it was read in this boot.
 	readFile, readMark = "readahead.json", "read-ahead"
 	// defaultPageCache is what is read ahead at most, in bytes, without another word.
 	defaultPageCache = 512 << 20
@@ -85,7 +83,7 @@ func New(options Options) *Warmup {
 func (w *Warmup) Begin(ctx context.Context, b Boot) {
 	log := logr.FromContextOrDiscard(ctx)
 	keeper := images.New(images.Options{
-		Endpoint: w.options.CRIEndpoint, StateFile: filepath.Join(w.options.StateDir, imagesFile),
+		Endpoint: w.options.CRIEndpoint, StateFile: images.StateFile(w.options.StateDir),
 		BootID: b.ID, Unclean: b.Unclean, Objects: b.Objects, Spec: w.current, Recovered: b.Recovered, Changed: b.Changed,
 		Settled: w.learn,
 	})
@@ -133,6 +131,16 @@ func (w *Warmup) Online() {
 	keeper := w.images
 	w.mu.Unlock()
 	keeper.Wake(true)
+}
+
+// Suspect tells that a part of an image, by id, was seen to be lost.
+func (w *Warmup) Suspect(image string) {
+	w.mu.Lock()
+	keeper := w.images
+	w.mu.Unlock()
+	if keeper != nil {
+		keeper.Suspect(image)
+	}
 }
 
 // Images is what the status says of them.

@@ -43,6 +43,8 @@ type Gatherer struct {
 	Units    Units
 	// Runtime is the container runtime; nil: that of Settings.
 	Runtime Runtime
+	// Content of images; nil: not looked at.
+	Content Content
 	// Root of the node's files, "" but for tests.
 	Root string
 	Now  func() time.Time
@@ -86,7 +88,7 @@ func (g *Gatherer) Facts(ctx context.Context) readiness.Facts {
 	var images func(*corev1.Pod) []readiness.Image
 	if known := g.runtime(ctx, &facts, pods); known != nil {
 		credentials := g.credentials(kubelet)
-		images = func(pod *corev1.Pod) []readiness.Image { return g.imagesOf(pod, known, credentials) }
+		images = func(pod *corev1.Pod) []readiness.Image { return g.imagesOf(ctx, pod, known, credentials) }
 	}
 	g.look(&facts, pods, images)
 	slices.Sort(facts.Invisible)

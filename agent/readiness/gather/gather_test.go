@@ -1,6 +1,7 @@
 package gather
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"rekindle.edge/agent/readiness"
 	"rekindle.edge/agent/snapshot"
+	"rekindle.edge/agent/warmup/images"
 	"rekindle.edge/api/v1alpha1"
 )
 
@@ -34,6 +36,28 @@ func configMap(keys ...string) *corev1.ConfigMap {
 }
 
 func image(id string) *runtimeapi.Image { return &runtimeapi.Image{Id: "sha256:" + id, Pinned: true} }
+
+func imageVolume(policy corev1.PullPolicy) func(*corev1.PodSpec) {
+	return func(spec *corev1.PodSpec) {
+		app(spec)
+		spec.Volumes = []corev1.Volume{{Name: "d", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "data:1", PullPolicy: policy}}}}
+	}
+}
+
+func always(ran string) *corev1.Pod {
+	p := pod("web", func(spec *corev1.PodSpec) {
+		app(spec)
+		spec.Containers[0].ImagePullPolicy = corev1.PullAlways
+	})
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", ImageID: ran}}
+	return p
+}
+
+// content has what images lack, by id.
+type content map[string]string
+
+func (content) Begin()                                              {}
+func (c content) Look(_ context.Context, asked images.Asked) string { return c[asked.ID] }
 
 // Each case is a node that is well but for one thing.
 func TestWhatIsGathered(t *testing.T) {
@@ -75,6 +99,24 @@ func TestWhatIsGathered(t *testing.T) {
 			pods: []*corev1.Pod{web}, change: func(n *node) { n.write("/var/lib/containerd/io.containerd.content.v1.content/blobs/sha256/other", "x") },
 			want: []string{v1alpha1.ReasonImageDamaged},
 		},
+		"an image that says what it lacks": {pods: []*corev1.Pod{web}, change: func(n *node) {
+			n.write("/var/lib/containerd/io.containerd.content.v1.content/blobs/sha256/web", "x")
+			n.Content = content{"sha256:web": "it is empty"}
+		}, want: []string{v1alpha1.ReasonImageDamaged}},
+		"an image volume that is on the node": {
+			pods: []*corev1.Pod{pod("web", imageVolume(corev1.PullIfNotPresent))}, change: func(n *node) { n.cri.images["data:1"] = image("data") },
+		},
+		"an image volume that is not": {pods: []*corev1.Pod{pod("web", imageVolume(corev1.PullIfNotPresent))}, want: []string{v1alpha1.ReasonImageMissing}},
+		"an image volume that is pulled each time": {
+			pods: []*corev1.Pod{pod("web", imageVolume(corev1.PullAlways))}, change: func(n *node) { n.cri.images["data:1"] = image("data") },
+			want: []string{v1alpha1.ReasonImagePullNeeded},
+		},
+		"Always, and the container has run":     {pods: []*corev1.Pod{always("sha256:web")}},
+		"Always, and the container has not run": {pods: []*corev1.Pod{always("")}, want: []string{v1alpha1.ReasonImagePullNeeded}},
+		"an init container without its image": {pods: []*corev1.Pod{pod("web", func(spec *corev1.PodSpec) {
+			app(spec)
+			spec.InitContainers = []corev1.Container{{Name: "first", Image: "first:1"}}
+		})}, want: []string{v1alpha1.ReasonImageMissing}},
 		"an image whose content is there": {
 			pods: []*corev1.Pod{web}, change: func(n *node) { n.write("/var/lib/containerd/io.containerd.content.v1.content/blobs/sha256/web", "x") },
 		},

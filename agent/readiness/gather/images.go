@@ -1,6 +1,8 @@
 package gather
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,29 +12,73 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"rekindle.edge/agent/readiness"
+	"rekindle.edge/agent/warmup/images"
 )
 
-// imagesOf says what the node has of a pod's images.
-func (g *Gatherer) imagesOf(pod *corev1.Pod, known imageCache, credentials credentials) []readiness.Image {
+// Content says what of an image is lost; empty: nothing that can be seen.
+type Content interface {
+	// Begin begins a pass.
+	Begin()
+	Look(ctx context.Context, asked images.Asked) string
+}
+
+// imagesOf says what the node has of a pod's images: of containers of every kind that a
+// start makes, and of image volumes.
+func (g *Gatherer) imagesOf(ctx context.Context, pod *corev1.Pod, known imageCache, credentials credentials) []readiness.Image {
 	running := map[string]string{}
 	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for _, status := range statuses {
 			running[status.Name] = status.ImageID
 		}
 	}
-	var images []readiness.Image
-	for _, c := range containersOf(pod) {
-		found := known[c.Image]
-		image := readiness.Image{Container: c.Name, Name: c.Image, Always: c.ImagePullPolicy == corev1.PullAlways, Present: found != nil}
+	var all []readiness.Image
+	for _, use := range usesOf(pod) {
+		found := known[use.name]
+		image := readiness.Image{User: use.user, Name: use.name, Always: use.policy == corev1.PullAlways, Present: found != nil}
 		if found != nil {
 			image.Pinned = found.Pinned
-			image.Damaged = g.damaged(found.Id)
-			image.Changed = !is(found, running[c.Name])
-			image.Refused = credentials.refuse(g.Objects, pod, c.Image, found.Id)
+			image.Unproven = running[use.container] == ""
+			image.Damaged = g.damaged(ctx, use, found.Id)
+			image.Changed = !is(found, running[use.container])
+			image.Refused = credentials.refuse(g.Objects, pod, use.name, found.Id)
+			image.Pulling = credentials.pulling[use.name]
 		}
-		images = append(images, image)
+		all = append(all, image)
 	}
-	return images
+	return all
+}
+
+// imageUse is one use of an image by a pod.
+type imageUse struct {
+	name string
+	// user in words; container is its name, empty for a volume.
+	user, container string
+	policy          corev1.PullPolicy
+	// program that the pod names; empty: the image's own, or none for a volume.
+	program string
+	volume  bool
+}
+
+func usesOf(pod *corev1.Pod) []imageUse {
+	var uses []imageUse
+	for _, containers := range []struct {
+		kind string
+		all  []corev1.Container
+	}{{"init container", pod.Spec.InitContainers}, {"container", pod.Spec.Containers}} {
+		for _, c := range containers.all {
+			use := imageUse{name: c.Image, user: fmt.Sprintf("%s %q", containers.kind, c.Name), container: c.Name, policy: c.ImagePullPolicy}
+			if len(c.Command) > 0 {
+				use.program = c.Command[0]
+			}
+			uses = append(uses, use)
+		}
+	}
+	for _, v := range pod.Spec.Volumes {
+		if v.Image != nil && v.Image.Reference != "" {
+			uses = append(uses, imageUse{name: v.Image.Reference, user: fmt.Sprintf("volume %q", v.Name), policy: v.Image.PullPolicy, volume: true})
+		}
+	}
+	return uses
 }
 
 // is says whether an image is the one that a container's status names: by its id, or by the
@@ -47,19 +93,32 @@ func is(image *runtimeapi.Image, imageID string) bool {
 	})
 }
 
-// damaged says whether the content that an image's id names, its configuration, is missing
-// or empty, as after a power cut during a pull.
-func (g *Gatherer) damaged(id string) bool {
+// damaged says what of an image's content is lost. Its configuration is looked at also where
+// nothing more is known of how the runtime keeps it.
+func (g *Gatherer) damaged(ctx context.Context, use imageUse, id string) string {
 	algorithm, digest, ok := strings.Cut(id, ":")
 	if g.blobs == "" || !ok {
-		return false
+		return ""
+	}
+	if g.Content != nil {
+		asked := images.Asked{Name: use.name, ID: id, Program: use.program, Blobs: g.Root + g.blobs, Volume: use.volume}
+		if problem := g.Content.Look(ctx, asked); problem != "" {
+			return problem
+		}
 	}
 	dir := filepath.Join(g.Root+g.blobs, algorithm)
 	info, err := os.Stat(filepath.Join(dir, digest))
 	if err != nil {
 		// Only where other content is to be seen.
 		_, err := os.Stat(dir)
-		return err == nil
+		return lostIf(err == nil)
 	}
-	return info.Size() == 0
+	return lostIf(info.Size() == 0)
+}
+
+func lostIf(lost bool) string {
+	if lost {
+		return "its configuration is missing or empty on the disk"
+	}
+	return ""
 }

@@ -9,7 +9,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"rekindle.edge/agent/readiness"
@@ -71,6 +70,9 @@ func (g *Gatherer) ask(ctx context.Context, facts *readiness.Facts, pods []cache
 	if stamp := fingerprint(list.Images); g.images == nil || stamp != g.imageStamp {
 		g.imageStamp, g.images = stamp, imageCache{}
 	}
+	if g.Content != nil {
+		g.Content.Begin()
+	}
 	if g.blobs == "" {
 		g.blobs = g.contentDir(ctx)
 	}
@@ -78,8 +80,8 @@ func (g *Gatherer) ask(ctx context.Context, facts *readiness.Facts, pods []cache
 		if cached.pod == nil {
 			continue
 		}
-		for _, c := range containersOf(cached.pod) {
-			if err := g.askImage(ctx, c.Image); err != nil {
+		for _, use := range usesOf(cached.pod) {
+			if err := g.askImage(ctx, use.name); err != nil {
 				return nil, err
 			}
 		}
@@ -120,8 +122,4 @@ func (g *Gatherer) contentDir(ctx context.Context) string {
 		return ""
 	}
 	return filepath.Join(root, "io.containerd.content.v1.content", "blobs")
-}
-
-func containersOf(pod *corev1.Pod) []corev1.Container {
-	return append(append([]corev1.Container{}, pod.Spec.InitContainers...), pod.Spec.Containers...)
 }

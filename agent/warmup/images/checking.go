@@ -36,6 +36,7 @@ func (k *Keeper) sync(ctx context.Context, kept []want, s stock) {
 
 // toCheck is the most important image that is to be checked now: after a power cut all are,
 // once; those whose program is visibly lost at once, the others when the recovery is over.
+// So are those that somebody else has seen to be damaged.
 func (k *Keeper) toCheck(ctx context.Context, kept []want, s stock, settled bool, wait func(time.Duration)) *want {
 	looked := false
 	for i, w := range kept {
@@ -48,7 +49,7 @@ func (k *Keeper) toCheck(ctx context.Context, kept []want, s stock, settled bool
 			wait(left)
 			continue
 		}
-		if k.state.Damaged[id] {
+		if k.state.Damaged[id] || k.suspected(id, false) {
 			return &kept[i]
 		}
 		if !k.state.Unclean || k.state.Checked[id] {
@@ -78,7 +79,8 @@ func (k *Keeper) toCheck(ctx context.Context, kept []want, s stock, settled bool
 func (k *Keeper) check(ctx context.Context, w want, s stock) {
 	id := s.images[w.reference].id
 	target := s.records[w.reference].target.Target.Digest
-	done := func(chain string) bool { return k.state.Checked[chain] }
+	suspect := k.suspected(id, false)
+	done := func(chain string) bool { return k.state.Checked[chain] && !suspect }
 	sound := func(chain string) { k.state.Checked[chain] = true }
 	o, err := k.runtime.check(ctx, target, id, done, sound)
 	if errors.Is(err, errContent) || errors.Is(err, errUnpacked) {
@@ -94,6 +96,7 @@ func (k *Keeper) check(ctx context.Context, w want, s stock) {
 		k.patience.failed(checkKey(id), k.clock.Now())
 		return
 	}
+	k.suspected(id, true)
 	if err != nil {
 		if !k.state.Damaged[id] {
 			k.log.Error(err, "Image stays damaged; delete the pods that use it and the image, and it is pulled anew", "image", w.reference)

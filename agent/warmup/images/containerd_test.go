@@ -316,13 +316,34 @@ func TestKeeperOnContainerd(t *testing.T) {
 	}
 	keep("one", false, spec, func(Report) bool { return record(large).target == nil })
 
+	// Seen from outside the keeper, without a restart: what is lost, and that it was mended.
+	s, err := r.stock(t.Context())
+	must(t, err)
+	looker := &Looker{StateFile: filepath.Join(dir, "images.json"), runtime: r}
+	look := func() string {
+		looker.Begin()
+		return looker.Look(t.Context(), Asked{
+			Name: till, ID: s.images[till].id, Program: "/till", Blobs: filepath.Join(dir, "root/io.containerd.content.v1.content/blobs"),
+		})
+	}
+	if problem := look(); problem != "" {
+		t.Errorf("whole, and %s", problem)
+	}
+
 	// A power cut has zeroed the first; nothing is pulled to mend it.
 	file := glob(filepath.Join(dir, "root/io.containerd.snapshotter.v1.overlayfs/snapshots/*/fs/till"))[0]
 	must(t, rewrite(file, make([]byte, len(want))))
+	if problem := look(); !strings.Contains(problem, "/till is empty") {
+		t.Errorf("zeroed, and %q", problem)
+	}
 	keep("two", true, spec, func(Report) bool {
 		got, err := os.ReadFile(file)
 		return err == nil && string(got) == want
 	})
+
+	if problem := look(); problem != "" {
+		t.Errorf("mended, and %s", problem)
+	}
 
 	// The agent leaves the node, and only its own pins go.
 	if !record(till).ours {
@@ -337,7 +358,6 @@ func TestKeeperOnContainerd(t *testing.T) {
 	// No policy: no pin of the agent's is left.
 	keep2 := New(Options{Objects: &fakeObjects{}, Spec: func() *v1alpha1.NodeRecoverySpec { return nil }})
 	keep2.runtime = r
-	var err error
 	keep2.state, err = loadState(filepath.Join(dir, "other.json"), "two", false)
 	must(t, err)
 	keep2.pass(t.Context(), true)

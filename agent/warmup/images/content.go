@@ -58,6 +58,7 @@ type configuration struct {
 	Config struct {
 		Entrypoint []string
 		Cmd        []string
+		Env        []string
 	} `json:"config"`
 	RootFS struct {
 		DiffIDs []string `json:"diff_ids"`

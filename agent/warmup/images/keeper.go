@@ -107,7 +107,9 @@ type Keeper struct {
 
 	mu     sync.Mutex
 	online bool // since the last pass
-	report Report
+	// suspects are images, by id, of which a part was seen to be lost.
+	suspects map[string]bool
+	report   Report
 }
 
 // Report is what the status says of images.
@@ -128,7 +130,7 @@ func New(options Options) *Keeper {
 	return &Keeper{
 		Options: options, clock: clock.RealClock{}, pods: map[string]decoded{},
 		patience: patience{}, failed: map[string]string{}, missingSince: map[string]time.Time{},
-		inspected: map[string]bool{}, synced: map[string]bool{}, wake: make(chan struct{}, 1),
+		inspected: map[string]bool{}, synced: map[string]bool{}, suspects: map[string]bool{}, wake: make(chan struct{}, 1),
 		pulls: make(chan pulled, 1), start: func(f func()) { go f() },
 		report: Report{Warm: condition(metav1.ConditionUnknown, v1alpha1.ReasonNotEvaluated, "Images were not looked at yet.")},
 	}
@@ -151,6 +153,26 @@ func (k *Keeper) Wake(online bool) {
 	case k.wake <- struct{}{}:
 	default:
 	}
+}
+
+// Suspect has an image, by id, compared with its blobs and mended soon: a part of it was
+// seen to be lost.
+func (k *Keeper) Suspect(id string) {
+	k.mu.Lock()
+	k.suspects[id] = true
+	k.mu.Unlock()
+	k.Wake(false)
+}
+
+// suspected says whether an image is to be compared at once; cleared: that is done.
+func (k *Keeper) suspected(id string, cleared bool) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	is := k.suspects[id]
+	if cleared {
+		delete(k.suspects, id)
+	}
+	return is
 }
 
 // Run works until ctx ends.

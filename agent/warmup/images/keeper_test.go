@@ -196,6 +196,23 @@ func (f *fixture) expect(t *testing.T, calls ...string) {
 	}
 }
 
+// An image that looks damaged is compared at once, also one that was found whole before.
+func TestASuspectIsChecked(t *testing.T) {
+	f := newFixture(t, false, pod("p", nil, "a"))
+	f.runtime.has[a] = present{id: "1"}
+	f.state.Checked["layer of 1"] = true
+	f.passes(true)
+	f.runtime.calls = nil
+	f.Suspect("1")
+	f.passes(true)
+	f.expect(t, "check 1")
+	f.runtime.damaged["1"] = errContent
+	f.runtime.pulling = func(string, *runtimeapi.AuthConfig) error { return status.Error(codes.Unavailable, "no route") }
+	f.Suspect("1")
+	f.passes(true)
+	f.expect(t, "check 1", "renew 1", "pull "+a+" ")
+}
+
 const a, b = "r.example/a:latest", "r.example/b:latest"
 
 func TestANewPodsImageIsLeftToKubeletAtFirst(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"rekindle.edge/agent/host"
@@ -26,6 +27,9 @@ type state struct {
 
 	path string
 }
+
+// StateFile is where a keeper remembers what was checked, below the agent's directory.
+func StateFile(stateDir string) string { return filepath.Join(stateDir, "images.json") }
 
 // loadState begins a boot, or goes on with it.
 func loadState(path, boot string, unclean bool) (*state, error) {
