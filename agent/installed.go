@@ -39,6 +39,7 @@ type installed struct {
 	warm    *warmup.Warmup
 	mode    *mode
 	kubelet *kubeletState
+	clock   *wallClock
 }
 
 func newInstalled(log logr.Logger, settings config.Config, files host.Files, units *host.Systemd) *installed {
@@ -50,7 +51,7 @@ func newInstalled(log logr.Logger, settings config.Config, files host.Files, uni
 		starts: newOrder(log, settings, units, holding, files.BootID),
 		old:    newSandboxes(log, settings, files.BootID),
 		warm:   warmup.New(warmup.Options{StateDir: settings.StateDir, RunDir: wiring.RunDir, Root: "/", CRIEndpoint: settings.CRIEndpoint}),
-		mode:   newMode(), kubelet: &kubeletState{},
+		mode:   newMode(), kubelet: &kubeletState{}, clock: newWallClock(),
 	}
 	n.server.Kubelet = kubeletOf(settings.KubeletUnit, units, files)
 	n.cri.Plug(handlers(n.starts.RunPodSandbox, n.old), func() bool { return true })
@@ -69,10 +70,24 @@ func (n *installed) serve(ctx context.Context, ready func()) {
 func (n *installed) plug(ctx context.Context, d *daemon.Daemon) {
 	d.Serving, d.Missed, d.Holding, d.Warm = n.kubelet.condition, n.missed.Most, n.holding, n.warm
 	d.ContainerStarted = n.starts.ContainerStarted
+	d.Machine.MadeUp = n.clock.madeUp
 	d.Opened = func(store *snapshot.Store, m *mirror.Mirror, witness daemon.Witness) {
+		// Before kubelet and the runtime may start.
+		n.catchUp(ctx, store, m)
 		n.mode.open(m)
 		n.old.begin(ctx, store.Objects(), witness)
 		n.answers(ctx, store, m, witness)
 		timeStarts(n.cri, witness)
 	}
+}
+
+// catchUp sets a clock that begins in the past forward, unless the policy wants nothing
+// changed on the node.
+func (n *installed) catchUp(ctx context.Context, store *snapshot.Store, m *mirror.Mirror) {
+	log := logr.FromContextOrDiscard(ctx)
+	bootID, err := n.boot()
+	if err != nil || m.Observes() {
+		return // without a boot id the agent does not get here
+	}
+	n.clock.catchUp(log, n.settings.StateDir, bootID, store.Objects())
 }

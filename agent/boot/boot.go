@@ -31,6 +31,9 @@ type Alive struct {
 	BootID string        `json:"bootID"`
 	Boot   time.Duration `json:"boot"`
 	Wall   time.Time     `json:"wall"`
+	// MadeUp says that Wall counts from where CatchUp has set it, and nobody has put it right
+	// since: it tells the order of things, and not how long the node was off.
+	MadeUp bool `json:"madeUp,omitempty"`
 }
 
 // Previous is what is known of the boot before this one.

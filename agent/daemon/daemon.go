@@ -48,7 +48,12 @@ type Machine struct {
 	Units     Units
 	// BootID is the kernel's id of this boot.
 	BootID func() (string, error)
+	// MadeUp says that the time of day is one that the agent has set, since it was in the
+	// past; unset: it never does.
+	MadeUp func() bool
 }
+
+func (m Machine) madeUp() bool { return m.MadeUp != nil && m.MadeUp() }
 
 // Units asks the service manager.
 type Units interface {
@@ -238,7 +243,7 @@ func (d Daemon) keepAlive(ctx context.Context, store *snapshot.Store, bootID str
 	told := false
 	for {
 		err := store.PutAlive(boot.Alive{
-			BootID: bootID, Boot: d.Machine.Clock.Boot(), Wall: d.Machine.Clock.Wall(),
+			BootID: bootID, Boot: d.Machine.Clock.Boot(), Wall: d.Machine.Clock.Wall(), MadeUp: d.Machine.madeUp(),
 		})
 		if err != nil && !told {
 			log.Error(err, "Sign of life cannot be written, trying again every minute")

@@ -222,7 +222,10 @@ func (l *loop) settle() error {
 		return nil
 	}
 	// The wall clock is read last of all: it may have been set while the node came up.
-	down := boot.Down(state.LastSign, l.machine.Clock.Wall().Add(-now))
+	var down *time.Duration
+	if !l.machine.madeUp() {
+		down = boot.Down(state.LastSign, l.machine.Clock.Wall().Add(-now))
+	}
 	record := state.Close(down)
 	if err := l.keep(record); err != nil {
 		return err

@@ -37,7 +37,10 @@ func decide(bootID string, now time.Duration, contents snapshot.Contents, alive 
 		var lastSign time.Duration
 		var down *time.Duration
 		if alive != nil && alive.BootID == open.BootID {
-			lastSign, down = alive.Boot, boot.Down(open.LastSign, alive.Wall.Add(-alive.Boot))
+			lastSign = alive.Boot
+			if !alive.MadeUp {
+				down = boot.Down(open.LastSign, alive.Wall.Add(-alive.Boot))
+			}
 		}
 		record := open.CloseRestarted(lastSign, down)
 		s.interrupted = &record

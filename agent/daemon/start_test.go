@@ -24,9 +24,12 @@ func TestDecide(t *testing.T) {
 	old := timeline.Begin("one", v1alpha1.PreviousEndClean, noon.Add(-80*time.Second), 10, pods)
 	interrupted := old.CloseRestarted(20*time.Second, &minute)
 
+	unknown := old.CloseRestarted(20*time.Second, nil)
+
 	cases := map[string]struct {
 		now      time.Duration
 		contents snapshot.Contents
+		madeUp   bool
 		want     start
 	}{
 		"a new store measures nothing, it knows no pods from before": {},
@@ -58,10 +61,17 @@ func TestDecide(t *testing.T) {
 			contents: snapshot.Contents{Mark: mark, Pods: pods, Listed: true, Open: &old},
 			want:     start{previous: previous, interrupted: &interrupted, open: &opened},
 		},
+		"and how long the node was off is not known of a clock that was in the past": {
+			contents: snapshot.Contents{Mark: mark, Pods: pods, Listed: true, Open: &old},
+			madeUp:   true,
+			want:     start{previous: previous, interrupted: &unknown, open: &opened},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := decide("two", tc.now, tc.contents, alive)
+			alive := *alive
+			alive.MadeUp = tc.madeUp
+			got := decide("two", tc.now, tc.contents, &alive)
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(start{})); diff != "" {
 				t.Errorf("start (-want +got):\n%s", diff)
 			}

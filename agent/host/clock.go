@@ -3,6 +3,7 @@
 package host
 
 import (
+	"fmt"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -28,6 +29,23 @@ func (SystemClock) Boot() time.Duration {
 		panic("CLOCK_BOOTTIME: " + err.Error())
 	}
 	return time.Duration(ts.Nano())
+}
+
+// SetWall sets the machine's time of day. It needs CAP_SYS_TIME.
+func (SystemClock) SetWall(t time.Time) error {
+	ts := unix.NsecToTimespec(t.UnixNano())
+	if err := unix.ClockSettime(unix.CLOCK_REALTIME, &ts); err != nil {
+		return fmt.Errorf("setting the clock to %s: %w", t.Format(time.RFC3339), err)
+	}
+	return nil
+}
+
+// Synchronised says whether the kernel has been told that the time of day is right. It is
+// not right after a boot.
+func (SystemClock) Synchronised() bool {
+	var state unix.Timex
+	_, err := unix.Adjtimex(&state)
+	return err == nil && state.Status&unix.STA_UNSYNC == 0
 }
 
 // Wall implements Clock.
