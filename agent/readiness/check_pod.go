@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rekindle.edge/api/v1alpha1"
 )
@@ -85,7 +86,12 @@ func (f *findings) unpinned(facts Facts) {
 }
 
 func (f *findings) nature(pod Pod, facts Facts) {
-	if pod.Spec.RestartPolicy == corev1.RestartPolicyNever && pod.Status.Phase == corev1.PodRunning {
+	switch once := pod.Spec.RestartPolicy == corev1.RestartPolicyNever && pod.Status.Phase == corev1.PodRunning; {
+	case once && ofJob(pod.Pod):
+		// The verdict is not about a run that is to end: the next one is its Job's to make.
+		f.add(v1alpha1.ReasonNeverRestarted, v1alpha1.SeveritySlows, name(pod), "restartPolicy",
+			"The pod's restartPolicy is Never: a restart ends it, and its Job makes another when the API server is heard, unless backoffLimit is used up. With OnFailure it runs again cut off.")
+	case once:
 		f.add(v1alpha1.ReasonNeverRestarted, v1alpha1.SeverityBlocksPod, name(pod), "restartPolicy",
 			"The pod's restartPolicy is Never: a restart ends it, and nobody replaces it while the node is cut off. Use OnFailure if it may run again.")
 	}
@@ -116,6 +122,12 @@ func (f *findings) nature(pod Pod, facts Facts) {
 		f.add(v1alpha1.ReasonDriverLate, v1alpha1.SeveritySlows, name(pod), "resourceclaims",
 			"The pod waits until the drivers of its resource claims have registered. Put the drivers' pods into an early stage (startupOrdering).")
 	}
+}
+
+// ofJob says whether a pod's Job makes another in its place.
+func ofJob(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(pod)
+	return owner != nil && owner.Kind == "Job" && strings.HasPrefix(owner.APIVersion, "batch/")
 }
 
 func (f *findings) hostPath(pod Pod, volume corev1.Volume, facts Facts) {

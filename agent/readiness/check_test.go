@@ -31,6 +31,13 @@ func pod(change func(*Pod)) Facts {
 	return Facts{Pods: []Pod{p}}
 }
 
+func owned(policy corev1.RestartPolicy, version, kind string) Facts {
+	return pod(func(p *Pod) {
+		p.Spec.RestartPolicy = policy
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: version, Kind: kind, Name: "o", Controller: ptr.To(true)}}
+	})
+}
+
 func hostPath(path string, kind *corev1.HostPathType) corev1.Volume {
 	return corev1.Volume{Name: "h", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: path, Type: kind}}}
 }
@@ -79,6 +86,18 @@ func TestCheckOfPods(t *testing.T) {
 		"a pod that runs once": {
 			facts: pod(func(p *Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever }), want: []string{"BlocksPod NeverRestarted shop/web restartPolicy"},
 		},
+		"a Job's pod that runs once": {
+			facts: owned(corev1.RestartPolicyNever, "batch/v1", "Job"), want: []string{"Slows NeverRestarted shop/web restartPolicy"},
+		},
+		"a pod that runs once, of a controller that may not make another": {
+			facts: owned(corev1.RestartPolicyNever, "example.com/v1", "Job"), want: []string{"BlocksPod NeverRestarted shop/web restartPolicy"},
+		},
+		"a Job's pod that runs until it succeeds": {facts: owned(corev1.RestartPolicyOnFailure, "batch/v1", "Job")},
+		"a Job's pod that has not started yet": {facts: func() Facts {
+			f := owned(corev1.RestartPolicyNever, "batch/v1", "Job")
+			f.Pods[0].Status.Phase = corev1.PodPending
+			return f
+		}()},
 		"a pod that runs until it succeeds": {facts: pod(func(p *Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyOnFailure })},
 		"a resource of a device plugin": {
 			facts: func() Facts {
