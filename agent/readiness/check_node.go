@@ -77,7 +77,7 @@ func (f *findings) runtime(facts Facts) {
 	cni := node.CNI
 	if cni.Looked && !cni.Configured {
 		f.node(v1alpha1.ReasonCNINotConfigured, v1alpha1.SeverityBlocksNode, "",
-			"No CNI configuration is there that outlives a restart: pods without hostNetwork would wait. Have the CNI plugin write it to /etc/cni/net.d on disk.")
+			"No CNI configuration is in %s that outlives a restart: pods without hostNetwork would wait. Have the CNI plugin write it there, on a disk, or add it to snapshot.nodeFiles.", cni.Dir)
 	}
 	for _, path := range cni.Lost {
 		f.node(v1alpha1.ReasonCNIFileVolatile, v1alpha1.SeverityBlocksNode, path,

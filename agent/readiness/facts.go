@@ -162,8 +162,9 @@ type Runtime struct {
 // CNI is the configuration of the pod network.
 type CNI struct {
 	// Looked says that the directory was read. Configured: it has a configuration that
-	// outlives a restart.
+	// outlives a restart. Dir is the directory.
 	Looked, Configured bool
+	Dir                string
 	// Lost are files that plugins need and a restart loses.
 	Lost []string
 	// Asks names a plugin that asks the API server for each pod; empty: none does.

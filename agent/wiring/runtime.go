@@ -35,18 +35,18 @@ func (h Hook) RuntimeMatches(args []string, endpoint string) error {
 // runtimeEndpoint is what kubelet's own arguments and files say, and which of them does.
 func (h Hook) runtimeEndpoint(args []string) (endpoint, source string, err error) {
 	// Flags win over files, the last flag over the others.
-	for _, value := range slices.Backward(flagValues(args, runtimeFlag)) {
+	for _, value := range slices.Backward(FlagValues(args, runtimeFlag)) {
 		if value != "unix://"+h.CRISocket() {
 			return value, runtimeFlag, nil
 		}
 	}
 	endpoint, source = runtimeDefault, "kubelet's default"
 	var files []string
-	if values := flagValues(args, configFlag); len(values) > 0 {
+	if values := FlagValues(args, configFlag); len(values) > 0 {
 		files = append(files, values[len(values)-1])
 	}
-	if values := flagValues(args, configDirFlag); len(values) > 0 {
-		more, err := dropIns(values[len(values)-1])
+	if values := FlagValues(args, configDirFlag); len(values) > 0 {
+		more, err := DropIns(values[len(values)-1])
 		if err != nil {
 			return "", "", err
 		}
@@ -70,8 +70,8 @@ func (h Hook) runtimeEndpoint(args []string) (endpoint, source string, err error
 	return endpoint, source, nil
 }
 
-// dropIns are the files of kubelet's --config-dir, in the order in which it reads them.
-func dropIns(dir string) ([]string, error) {
+// DropIns are the files of kubelet's --config-dir, in the order in which it reads them.
+func DropIns(dir string) ([]string, error) {
 	var files []string
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() && filepath.Ext(path) == ".conf" {
@@ -85,8 +85,8 @@ func dropIns(dir string) ([]string, error) {
 	return files, nil
 }
 
-// flagValues are the values that a flag is given, in their order.
-func flagValues(args []string, name string) []string {
+// FlagValues are the values that a flag is given on a command line, in their order.
+func FlagValues(args []string, name string) []string {
 	var values []string
 	for i, arg := range args {
 		if value, ok := strings.CutPrefix(arg, name+"="); ok {

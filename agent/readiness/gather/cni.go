@@ -1,6 +1,7 @@
 package gather
 
 import (
+	"cmp"
 	"encoding/json"
 	"net"
 	"net/url"
@@ -39,23 +40,23 @@ type cniPlugin struct {
 
 // cni looks at the configuration that the runtime takes: the first of the directory.
 func (g *Gatherer) cni(facts *readiness.Facts) {
-	entries, err := os.ReadDir(g.Root + cniDir)
+	dir := cmp.Or(g.cniDir, cniDir)
+	entries, err := os.ReadDir(g.Root + dir)
 	if err != nil {
 		return // elsewhere, or none: the runtime says whether its network is ready
 	}
 	c := &facts.Node.CNI
-	c.Looked = true
+	c.Looked, c.Dir = true, dir
 	for _, entry := range entries {
 		if !slices.Contains([]string{".conf", ".conflist", ".json"}, filepath.Ext(entry.Name())) {
 			continue
 		}
-		data, err := os.ReadFile(g.Root + filepath.Join(cniDir, entry.Name()))
+		data, err := os.ReadFile(g.Root + filepath.Join(dir, entry.Name()))
 		var config cniConfig
 		if err != nil || json.Unmarshal(data, &config) != nil {
 			continue // the runtime takes the next one
 		}
-		path := filepath.Join(cniDir, entry.Name())
-		c.Configured = g.mounts.of(cniDir).kind != "tmpfs" || listed(path, facts)
+		c.Configured = !g.emptied(filepath.Join(dir, entry.Name()), facts)
 		for _, plugin := range append(config.Plugins, config.cniPlugin) {
 			g.plugin(plugin, facts)
 		}
@@ -67,6 +68,23 @@ func listed(path string, facts *readiness.Facts) bool {
 	return facts.Policy != nil && slices.Contains(facts.Policy.Snapshot.NodeFiles, path)
 }
 
+// emptied says whether a restart loses a file: it is in memory, and the policy does not
+// keep it.
+func (g *Gatherer) emptied(path string, facts *readiness.Facts) bool {
+	kind := g.mounts.of(path).kind
+	return (kind == "tmpfs" || kind == "ramfs") && !listed(clean(path), facts)
+}
+
+// keeps notes which files of a plugin a restart loses.
+func (g *Gatherer) keeps(facts *readiness.Facts, paths ...string) {
+	c := &facts.Node.CNI
+	for _, path := range paths {
+		if path != "" && g.emptied(path, facts) && !slices.Contains(c.Lost, clean(path)) {
+			c.Lost = append(c.Lost, clean(path))
+		}
+	}
+}
+
 func (g *Gatherer) plugin(plugin cniPlugin, facts *readiness.Facts) {
 	c := &facts.Node.CNI
 	if plugin.Type == "flannel" {
@@ -74,9 +92,7 @@ func (g *Gatherer) plugin(plugin cniPlugin, facts *readiness.Facts) {
 		if file == "" {
 			file = subnetFile
 		}
-		if kind := g.mounts.of(file).kind; (kind == "tmpfs" || kind == "ramfs") && !listed(clean(file), facts) {
-			c.Lost = append(c.Lost, clean(file))
-		}
+		g.keeps(facts, file)
 	}
 	kubeconfig := plugin.Kubeconfig
 	if kubeconfig == "" {
@@ -85,6 +101,7 @@ func (g *Gatherer) plugin(plugin cniPlugin, facts *readiness.Facts) {
 	if kubeconfig == "" {
 		return
 	}
+	g.keeps(facts, kubeconfig)
 	config, err := clientcmd.LoadFromFile(g.Root + kubeconfig)
 	if err != nil {
 		c.Asks = plugin.Type
@@ -95,6 +112,10 @@ func (g *Gatherer) plugin(plugin cniPlugin, facts *readiness.Facts) {
 		c.Asks = plugin.Type
 		return
 	}
+	if user := config.AuthInfos[current.AuthInfo]; user != nil {
+		g.keeps(facts, user.TokenFile, user.ClientCertificate, user.ClientKey)
+	}
+	g.keeps(facts, config.Clusters[current.Cluster].CertificateAuthority)
 	if ends := g.ends(config.AuthInfos[current.AuthInfo]); !ends.IsZero() && (c.CredentialEnds.IsZero() || ends.Before(c.CredentialEnds)) {
 		c.CredentialEnds = ends
 	}

@@ -57,7 +57,7 @@ func (g *Gatherer) credentials(kubelet kubeletFacts) credentials {
 	if c.policy == "" {
 		c.policy = neverVerifyPreloaded
 	}
-	dir := filepath.Join(g.Root+g.Settings.KubeletRootDir, "image_manager")
+	dir := filepath.Join(g.Root+kubelet.root, "image_manager")
 	if _, err := os.Stat(dir); err != nil {
 		c.policy = neverVerify // nothing is remembered, nothing is verified
 		return c

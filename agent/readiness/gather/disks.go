@@ -43,7 +43,7 @@ func (g *Gatherer) disks(facts *readiness.Facts, kubelet kubeletFacts) {
 	seen := map[string]bool{}
 	for _, disk := range []struct{ use, path, signal string }{
 		{"the agent's store", g.Settings.StateDir, ""},
-		{"kubelet's directory", g.Settings.KubeletRootDir, "nodefs"},
+		{"kubelet's directory", kubelet.root, "nodefs"},
 		{"the container runtime", containers, "imagefs"},
 	} {
 		var fs unix.Statfs_t

@@ -53,6 +53,7 @@ type cri struct {
 	images  map[string]*runtimeapi.Image
 	asks    int
 	down    bool
+	info    map[string]string
 	network string
 }
 
@@ -60,7 +61,7 @@ func (c *cri) Status(context.Context, *runtimeapi.StatusRequest, ...grpc.CallOpt
 	if c.down {
 		return nil, errors.New("down")
 	}
-	return &runtimeapi.StatusResponse{Status: &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{
+	return &runtimeapi.StatusResponse{Info: c.info, Status: &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{
 		{Type: runtimeapi.RuntimeReady, Status: true}, {Type: runtimeapi.NetworkReady, Status: c.network == "", Message: c.network},
 	}}}, nil
 }

@@ -58,6 +58,10 @@ type Gatherer struct {
 	imageStamp uint64
 	blobs      string
 	remembered credentials
+	// kubeletArgs are of the kubelet that was last seen.
+	kubeletArgs []string
+	// cniDir is where the runtime has the configuration of the pod network, once known.
+	cniDir string
 	// made are paths that a start makes again, as of madeAt.
 	made   []string
 	madeAt time.Time
@@ -81,7 +85,6 @@ func (g *Gatherer) Facts(ctx context.Context) readiness.Facts {
 	kubelet := g.kubelet(ctx, &facts)
 	g.mounts.read(g.Root)
 	g.disks(&facts, kubelet)
-	g.cni(&facts)
 	facts.Node.Volatile, facts.Node.LateMount = g.volatile, g.mounts.late
 	pods := g.stored(node)
 	g.put(pods, facts.Policy)
@@ -90,6 +93,7 @@ func (g *Gatherer) Facts(ctx context.Context) readiness.Facts {
 		credentials := g.credentials(kubelet)
 		images = func(pod *corev1.Pod) []readiness.Image { return g.imagesOf(ctx, pod, known, credentials) }
 	}
+	g.cni(&facts)
 	g.look(&facts, pods, images)
 	slices.Sort(facts.Invisible)
 	return facts

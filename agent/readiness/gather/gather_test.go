@@ -186,6 +186,58 @@ func TestWhatIsGathered(t *testing.T) {
 			},
 			want: []string{v1alpha1.ReasonDevicePlugin},
 		},
+		"a DRA checkpoint that is empty": {change: func(n *node) { n.write("/var/lib/kubelet/dra_manager_state", "") }, want: []string{v1alpha1.ReasonKubeletCheckpoint}},
+		"a DRA checkpoint":               {change: func(n *node) { n.write("/var/lib/kubelet/dra_manager_state", `{"Data":"{}","Checksum":1}`) }},
+		"a CPU policy by flag, and a checkpoint of the file's": {change: func(n *node) {
+			n.kubeletArgs = []string{"kubelet", "--cpu-manager-policy=static"}
+			n.write("/var/lib/kubelet/cpu_manager_state", `{"policyName":"none","defaultCpuSet":""}`)
+		}, want: []string{v1alpha1.ReasonKubeletCheckpoint}},
+		"a CPU policy by flag, over the file's": {change: func(n *node) {
+			n.kubeletArgs = []string{"kubelet", "--cpu-manager-policy", "none"}
+			n.write(defaultConfig, "cpuManagerPolicy: static")
+			n.write("/var/lib/kubelet/cpu_manager_state", `{"policyName":"none","defaultCpuSet":""}`)
+		}},
+		"graceful shutdown in a drop-in that a flag names": {change: func(n *node) {
+			n.kubeletArgs = []string{"kubelet", "--config-dir=/etc/kubelet.d"}
+			n.write("/etc/kubelet.d/10.conf", "shutdownGracePeriod: 30s")
+		}, want: []string{v1alpha1.ReasonGracefulShutdown}},
+		"graceful shutdown in a file that no flag names": {change: func(n *node) {
+			n.kubeletArgs = []string{"kubelet", "--config=/etc/kubelet.yaml"}
+			n.write("/etc/kubelet.yaml", "{}")
+			n.write(defaultConfig, "shutdownGracePeriod: 30s")
+		}},
+		"a configuration that a flag names and that is gone": {change: func(n *node) {
+			n.kubeletArgs = []string{"kubelet", "--config=/etc/kubelet.yaml"}
+		}, want: []string{v1alpha1.ReasonKubeletConfig}},
+		"an empty certificate elsewhere, by flag": {change: func(n *node) {
+			n.kubeletArgs = []string{"kubelet", "--cert-dir=/etc/pki"}
+			n.write("/etc/pki/kubelet.crt", "")
+			n.write("/etc/pki/kubelet.key", "")
+		}, want: []string{v1alpha1.ReasonKubeletFileEmpty}},
+		"a checkpoint in another root of kubelet's": {change: func(n *node) {
+			n.kubeletArgs = []string{"kubelet", "--root-dir=/data/kubelet"}
+			n.write("/data/kubelet/allocated_pods_state", "")
+		}, want: []string{v1alpha1.ReasonKubeletCheckpoint}},
+		"an eviction threshold by flag": {change: func(n *node) {
+			n.kubeletArgs = []string{"kubelet", "--eviction-hard=memory.available<1Mi,nodefs.available<100%"}
+			n.write("/var/lib/kubelet/x", "")
+		}, want: []string{v1alpha1.ReasonDiskFull}},
+		"a CNI directory of its own": {change: func(n *node) {
+			n.cri.info = map[string]string{"config": `{"cni":{"confDir":"/etc/mynet"}}`}
+			n.write("/etc/cni/net.d/10.conflist", `{"plugins":[{"type":"bridge"}]}`)
+			n.write("/etc/mynet/README", "")
+		}, want: []string{v1alpha1.ReasonCNINotConfigured}},
+		"a plugin's kubeconfig that a restart loses": {change: func(n *node) {
+			n.write("/proc/self/mountinfo", "1 1 0:1 / /run rw - tmpfs tmpfs rw\n")
+			n.write("/run/kc", kubeconfig("https://127.0.0.1:7443"))
+			n.write("/etc/cni/net.d/10.conflist", `{"plugins":[{"type":"calico","kubernetes":{"kubeconfig":"/run/kc"}}]}`)
+		}, want: []string{v1alpha1.ReasonCNIFileVolatile}},
+		"a plugin's kubeconfig that the policy keeps": {change: func(n *node) {
+			n.spec = &snapshot.Spec{Spec: v1alpha1.NodeRecoverySpec{Snapshot: v1alpha1.Snapshot{NodeFiles: []string{"/run/kc"}}}}
+			n.write("/proc/self/mountinfo", "1 1 0:1 / /run rw - tmpfs tmpfs rw\n")
+			n.write("/run/kc", kubeconfig("https://127.0.0.1:7443"))
+			n.write("/etc/cni/net.d/10.conflist", `{"plugins":[{"type":"calico","kubernetes":{"kubeconfig":"/run/kc"}}]}`)
+		}},
 		"no CNI configuration": {change: func(n *node) { n.write("/etc/cni/net.d/README", "") }, want: []string{v1alpha1.ReasonCNINotConfigured}},
 		"a CNI configuration":  {change: func(n *node) { n.write("/etc/cni/net.d/10.conflist", `{"plugins":[{"type":"bridge"}]}`) }},
 		"a CNI configuration that a restart loses": {change: func(n *node) {

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,67 +31,56 @@ type kubeletConfig struct {
 	PreloadedImagesVerificationAllowlist   []string          `json:"preloadedImagesVerificationAllowlist"`
 }
 
-type kubeletFacts struct{ config kubeletConfig }
+// kubeletFacts are what kubelet would start with.
+type kubeletFacts struct {
+	config kubeletConfig
+	// root is kubelet's directory, pki that of its certificates.
+	root, pki string
+}
 
 // defaultConfig is where kubeadm puts it.
 const defaultConfig = "/var/lib/kubelet/config.yaml"
 
-// kubelet reads kubelet's configuration and the files that it starts with.
+// kubelet reads kubelet's configuration, as its command line changes it, and the files that
+// it starts with.
 func (g *Gatherer) kubelet(ctx context.Context, facts *readiness.Facts) kubeletFacts {
-	path, dir := g.kubeletFlags(ctx)
-	config, err := g.kubeletConfig(path, dir)
-	if err != nil {
+	if _, args, err := (wiring.Service{Unit: g.Settings.KubeletUnit, Units: g.Units}).Process(ctx); err == nil && args != nil {
+		g.kubeletArgs = args // of one that does not run now, those of the last
+	}
+	flags := kubeletFlags(g.kubeletArgs)
+	k := kubeletFacts{root: flags.text("root-dir", g.Settings.KubeletRootDir)}
+	k.pki = flags.text("cert-dir", filepath.Join(k.root, "pki"))
+	var err error
+	if k.config, err = g.kubeletConfig(flags.text("config", defaultConfig), flags.text("config-dir", "")); err != nil {
 		facts.Node.Kubelet.Problem = err.Error()
 	}
-	k := kubeletFacts{config}
-	facts.Node.Kubelet.GracefulShutdown = config.ShutdownGracePeriod.Duration > 0
-	facts.Node.Kubelet.Checkpoints = g.checkpoints(config)
-	facts.Node.Broken = g.brokenCertificates(config)
+	flags.change(&k.config)
+	facts.Node.Kubelet.GracefulShutdown = k.config.ShutdownGracePeriod.Duration > 0
+	facts.Node.Kubelet.Checkpoints = g.checkpoints(k)
+	facts.Node.Broken = g.brokenCertificates(k)
 	for i := range facts.Node.Broken {
 		file := &facts.Node.Broken[i]
 		// The pair that kubelet makes itself; see package kubeletpki.
 		name := filepath.Base(file.Path)
 		file.Mended = (name == "kubelet.crt" || name == "kubelet.key") && g.Files != nil && facts.Node.Serving.Reason != v1alpha1.ReasonObserveOnly
 	}
-	facts.Node.Devices = g.devices()
+	facts.Node.Devices = g.devices(k)
 	return k
-}
-
-// kubeletFlags are --config and --config-dir of the kubelet that runs.
-func (g *Gatherer) kubeletFlags(ctx context.Context) (config, dir string) {
-	config = defaultConfig
-	_, args, err := wiring.Service{Unit: g.Settings.KubeletUnit, Units: g.Units}.Process(ctx)
-	if err != nil {
-		return config, ""
-	}
-	for i, arg := range args {
-		name, value, joined := strings.Cut(arg, "=")
-		if !joined && i+1 < len(args) {
-			value = args[i+1]
-		}
-		switch name {
-		case "--config":
-			config = value
-		case "--config-dir":
-			dir = value
-		}
-	}
-	return config, dir
 }
 
 // kubeletConfig reads the file and, over it, the drop-ins. None is kubelet's defaults.
 func (g *Gatherer) kubeletConfig(path, dir string) (kubeletConfig, error) {
 	var config kubeletConfig
-	paths := []string{path}
+	paths := []string{g.Root + path}
 	if dir != "" {
-		dropIns, _ := filepath.Glob(filepath.Join(g.Root+dir, "*.conf")) // the pattern is sound
-		slices.Sort(dropIns)
-		for _, dropIn := range dropIns {
-			paths = append(paths, strings.TrimPrefix(dropIn, g.Root))
+		dropIns, err := wiring.DropIns(g.Root + dir)
+		if err != nil {
+			return config, fmt.Errorf("kubelet's configuration: %w", err)
 		}
+		paths = append(paths, dropIns...)
 	}
-	for _, path := range paths {
-		data, err := os.ReadFile(g.Root + path)
+	for _, file := range paths {
+		data, err := os.ReadFile(file)
 		if errors.Is(err, fs.ErrNotExist) && path == defaultConfig {
 			continue
 		}
@@ -100,7 +88,7 @@ func (g *Gatherer) kubeletConfig(path, dir string) (kubeletConfig, error) {
 			err = yaml.Unmarshal(data, &config)
 		}
 		if err != nil {
-			return config, fmt.Errorf("kubelet's configuration %s: %w", path, err)
+			return config, fmt.Errorf("kubelet's configuration %s: %w", strings.TrimPrefix(file, g.Root), err)
 		}
 	}
 	return config, nil

@@ -17,7 +17,8 @@ import (
 )
 
 // checkpoints are files with which kubelet exits at its start.
-func (g *Gatherer) checkpoints(config kubeletConfig) []readiness.BrokenFile {
+func (g *Gatherer) checkpoints(k kubeletFacts) []readiness.BrokenFile {
+	config := k.config
 	var broken []readiness.BrokenFile
 	policy := func(configured, standard string) string {
 		if configured == "" {
@@ -28,9 +29,9 @@ func (g *Gatherer) checkpoints(config kubeletConfig) []readiness.BrokenFile {
 	for _, file := range []struct{ name, policy string }{
 		{"cpu_manager_state", policy(config.CPUManagerPolicy, "none")},
 		{"memory_manager_state", policy(config.MemoryManagerPolicy, "None")},
-		{"allocated_pods_state", ""}, {"actuated_pods_state", ""},
+		{"allocated_pods_state", ""}, {"actuated_pods_state", ""}, {"dra_manager_state", ""},
 	} {
-		path := filepath.Join(g.Settings.KubeletRootDir, file.name)
+		path := filepath.Join(k.root, file.name)
 		data, err := os.ReadFile(g.Root + path)
 		if err != nil {
 			continue // none, and kubelet makes one
@@ -82,8 +83,8 @@ func (g *Gatherer) sameCPUs(rest string, entries map[string]map[string]string) b
 }
 
 // brokenCertificates are key pairs that are there and cannot be read: kubelet exits.
-func (g *Gatherer) brokenCertificates(config kubeletConfig) []readiness.BrokenFile {
-	pki := filepath.Join(g.Settings.KubeletRootDir, "pki")
+func (g *Gatherer) brokenCertificates(k kubeletFacts) []readiness.BrokenFile {
+	config, pki := k.config, k.pki
 	pairs := []struct{ certificate, key string }{{"kubelet-client-current.pem", "kubelet-client-current.pem"}}
 	switch {
 	case config.ServerTLSBootstrap:
@@ -122,8 +123,8 @@ func firstBlock(data []byte) *pem.Block {
 }
 
 // devices are the resources whose plugins kubelet knows.
-func (g *Gatherer) devices() []string {
-	data, err := os.ReadFile(g.Root + filepath.Join(g.Settings.KubeletRootDir, "device-plugins/kubelet_internal_checkpoint"))
+func (g *Gatherer) devices(k kubeletFacts) []string {
+	data, err := os.ReadFile(g.Root + filepath.Join(k.root, "device-plugins/kubelet_internal_checkpoint"))
 	if err != nil {
 		return nil
 	}

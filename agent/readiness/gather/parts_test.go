@@ -119,7 +119,7 @@ func TestWhichImagesKubeletAsksTheRegistryFor(t *testing.T) {
 			if tc.intent != "" {
 				n.write("/var/lib/kubelet/image_manager/pulling/a", tc.intent)
 			}
-			c := n.credentials(kubeletFacts{kubeletConfig{ImagePullCredentialsVerificationPolicy: tc.policy}})
+			c := n.credentials(kubeletFacts{root: "/var/lib/kubelet", config: kubeletConfig{ImagePullCredentialsVerificationPolicy: tc.policy}})
 			if got := c.refuse(n.Objects, p, "registry:5000/web:1", "sha256:web"); got != tc.want {
 				t.Errorf("refused %t, want %t", got, tc.want)
 			}

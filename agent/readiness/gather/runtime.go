@@ -2,6 +2,7 @@ package gather
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"path/filepath"
@@ -53,9 +54,13 @@ func (g *Gatherer) ask(ctx context.Context, facts *readiness.Facts, pods []cache
 		}
 		g.Runtime = client{runtimeapi.NewRuntimeServiceClient(connection), runtimeapi.NewImageServiceClient(connection)}
 	}
-	status, err := g.Runtime.Status(ctx, &runtimeapi.StatusRequest{})
+	// The runtime's configuration does not change while it runs; it tells more than is asked for.
+	status, err := g.Runtime.Status(ctx, &runtimeapi.StatusRequest{Verbose: g.cniDir == ""})
 	if err != nil {
 		return nil, err
+	}
+	if g.cniDir == "" {
+		g.cniDir = cniDirOf(status.GetInfo())
 	}
 	for _, condition := range status.GetStatus().GetConditions() {
 		if !condition.Status && (condition.Type == runtimeapi.RuntimeReady || condition.Type == runtimeapi.NetworkReady) {
@@ -99,6 +104,20 @@ func (g *Gatherer) askImage(ctx context.Context, name string) error {
 	}
 	g.images[name] = answer.GetImage()
 	return nil
+}
+
+// cniDirOf is the directory of CNI configurations that containerd tells; without one, its
+// default.
+func cniDirOf(info map[string]string) string {
+	var config struct {
+		CNI struct {
+			ConfDir string `json:"confDir"`
+		} `json:"cni"`
+	}
+	if json.Unmarshal([]byte(info["config"]), &config) != nil || config.CNI.ConfDir == "" {
+		return cniDir
+	}
+	return config.CNI.ConfDir
 }
 
 func fingerprint(images []*runtimeapi.Image) uint64 {
