@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"rekindle.edge/api/v1alpha1"
 )
@@ -39,6 +40,16 @@ type Pod struct {
 	// start first. All are 0 without stages.
 	Stage     int
 	StageName string
+	// Calls are services that its commands or environment name.
+	Calls []Call
+}
+
+// Call is a service that a pod names.
+type Call struct {
+	// Service is namespace/name.
+	Service string
+	// Pods of this node that the service leads to.
+	Pods []types.UID
 }
 
 // ObjectState says what the node has of an object.

@@ -48,6 +48,8 @@ const (
 	ReasonDriverLate = "DriverLate"
 	// ReasonStageOrder: the pod's stage comes before the one of a pod that it needs.
 	ReasonStageOrder = "StageOrder"
+	// ReasonStageEmpty: a stage of the policy selects no pod of the node.
+	ReasonStageEmpty = "StageEmpty"
 )
 
 // Reasons of findings about the node, beside PodListNotServed. docs/readiness.md has the cure of each.

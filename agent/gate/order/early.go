@@ -2,6 +2,7 @@ package order
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 )
@@ -62,6 +63,14 @@ func (p *planner) servedBy(of *pod) []service {
 
 // mentions says whether the commands or the environment of a pod name a service.
 func mentions(raw []byte, s service, from string) bool {
+	return TextsOf(raw).Name(from, s.namespace, s.name.name)
+}
+
+// Texts are the commands, arguments and values of the environment of a pod's containers.
+type Texts []string
+
+// TextsOf reads them from a pod's JSON; one that does not decode has none.
+func TextsOf(raw []byte) Texts {
 	type container struct {
 		Command []string `json:"command"`
 		Args    []string `json:"args"`
@@ -76,24 +85,26 @@ func mentions(raw []byte, s service, from string) bool {
 		} `json:"spec"`
 	}
 	if json.Unmarshal(raw, &object) != nil {
-		return false
+		return nil
 	}
-	wanted := s.name.name
-	if s.namespace != from {
-		wanted += "." + s.namespace
-	}
+	var texts Texts
 	for _, c := range append(object.Spec.Containers, object.Spec.InitContainers...) {
-		texts := append(append([]string{}, c.Command...), c.Args...)
+		texts = append(append(texts, c.Command...), c.Args...)
 		for _, e := range c.Env {
-			texts = append(texts, e.Value)
-		}
-		for _, text := range texts {
-			if hasWord(text, wanted) {
-				return true
+			if e.Value != "" {
+				texts = append(texts, e.Value)
 			}
 		}
 	}
-	return false
+	return texts
+}
+
+// Name says whether they name a service, as a pod of the namespace from would.
+func (t Texts) Name(from, namespace, name string) bool {
+	if namespace != from {
+		name += "." + namespace
+	}
+	return slices.ContainsFunc(t, func(text string) bool { return hasWord(text, name) })
 }
 
 // hasWord says whether a text has a name that is not a part of a longer one.

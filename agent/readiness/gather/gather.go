@@ -60,6 +60,7 @@ type Gatherer struct {
 	remembered credentials
 	// kubeletArgs are of the kubelet that was last seen.
 	kubeletArgs []string
+	called      callCache
 	// cniDir is where the runtime has the configuration of the pod network, once known.
 	cniDir string
 	// made are paths that a start makes again, as of madeAt.

@@ -303,6 +303,45 @@ func TestARuntimeThatDoesNotAnswerIsNoMissingImage(t *testing.T) {
 	}
 }
 
+func TestAServiceThatAPodNamesInALaterStage(t *testing.T) {
+	labelled := func(name string, args ...string) *corev1.Pod {
+		p := pod(name, func(spec *corev1.PodSpec) {
+			app(spec)
+			spec.Containers[0].Args = args
+		})
+		p.Labels = map[string]string{"app": name}
+		return p
+	}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", UID: "s"}, Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "db"}}}
+	stage := func(app string) v1alpha1.Stage {
+		return v1alpha1.Stage{Name: app, Pods: []v1alpha1.PodSelector{{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}}}}
+	}
+	for name, tc := range map[string]struct {
+		arg    string
+		stages []v1alpha1.Stage
+		want   []string
+	}{
+		"after the pod":                  {"--db=http://db:80", []v1alpha1.Stage{stage("web"), stage("db")}, []string{v1alpha1.ReasonStageOrder}},
+		"before it":                      {"--db=http://db:80", []v1alpha1.Stage{stage("db"), stage("web")}, nil},
+		"another one":                    {"--db=http://other-db:80", []v1alpha1.Stage{stage("web"), stage("db")}, nil},
+		"without stages":                 {"--db=http://db:80", nil, nil},
+		"a stage that nothing is in yet": {"", []v1alpha1.Stage{stage("web"), stage("till"), stage("db")}, []string{v1alpha1.ReasonStageEmpty}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t, labelled("web", tc.arg), labelled("db"))
+			n.write(defaultConfig, "evictionHard: {nodefs.available: 0%}")
+			n.cri.images["web:1"] = image("web")
+			n.sync(snapshot.Scope{Resource: services}, service)
+			n.spec = &snapshot.Spec{Spec: v1alpha1.NodeRecoverySpec{StartupOrdering: v1alpha1.StartupOrdering{Stages: tc.stages}}}
+			for range 2 {
+				if diff := cmp.Diff(tc.want, n.reasons()); diff != "" {
+					t.Errorf("reasons (-want +got):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
 func TestStagesThatChangeMovePods(t *testing.T) {
 	n := newNode(t, pod("web", app))
 	n.cri.images["web:1"] = image("web")

@@ -93,6 +93,10 @@ func (g *Gatherer) put(pods []cachedPod, policy *v1alpha1.NodeRecoverySpec) {
 // look fills in the pods, with what the runtime said of images; nil: it said nothing.
 func (g *Gatherer) look(facts *readiness.Facts, pods []cachedPod, images func(*corev1.Pod) []readiness.Image) {
 	objects := objectCache{}
+	var calls map[types.UID][]readiness.Call
+	if facts.Policy != nil && len(facts.Policy.StartupOrdering.Stages) > 0 {
+		calls = g.calls(pods)
+	}
 	for _, cached := range pods {
 		if cached.pod == nil {
 			name := metav1.ObjectMeta{Namespace: cached.object.Namespace, Name: cached.object.Name, UID: cached.object.UID}
@@ -103,7 +107,7 @@ func (g *Gatherer) look(facts *readiness.Facts, pods []cachedPod, images func(*c
 		}
 		pod := readiness.Pod{Pod: cached.pod, Drivers: cached.needs.Drivers}
 		if cached.placedBy == facts.Policy {
-			pod.Stage, pod.StageName = cached.place, cached.stage
+			pod.Stage, pod.StageName, pod.Calls = cached.place, cached.stage, calls[cached.pod.UID]
 		}
 		for _, use := range cached.needs.Uses {
 			if !use.Waived {
