@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+
+	"rekindle.edge/agent/localapi/rawobject"
 )
 
 // Key names an object within its collection.
@@ -82,11 +84,7 @@ func (i *Item) Field(path string) string {
 func (i *Item) lookUp(path []string) string {
 	raw := json.RawMessage(i.Raw)
 	for _, name := range path {
-		var object map[string]json.RawMessage
-		if json.Unmarshal(raw, &object) != nil {
-			return ""
-		}
-		raw = object[name]
+		raw = rawobject.Of(raw)[name]
 	}
 	var value any
 	if json.Unmarshal(raw, &value) != nil || value == nil {

@@ -1,7 +1,6 @@
 package served
 
 import (
-	"encoding/json"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -134,9 +133,5 @@ func edit(item *collection.Item, change func(rawobject.Fields)) []byte {
 	if before == len(object) && spec == string(object["spec"]) && status == string(object["status"]) {
 		return item.Raw
 	}
-	raw, err := json.Marshal(object)
-	if err != nil {
-		return item.Raw
-	}
-	return raw
+	return object.Encode()
 }
