@@ -39,13 +39,17 @@ func raceDetector() bool {
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
-func open(dir string) (*Map, Doubt, error) {
-	checker := SelfChecker()
-	checker.CPUSeconds = 1
+func checker() *Checker {
+	c := SelfChecker()
+	c.CPUSeconds = 1
 	if raceDetector() {
-		checker.MemoryBytes = math.MaxUint64 // its own memory is more than any limit
+		c.MemoryBytes = math.MaxUint64 // its own memory is more than any limit
 	}
-	return Open(dir, Options{Log: logr.Discard(), Checker: checker})
+	return c
+}
+
+func open(dir string) (*Map, Doubt, error) {
+	return Open(dir, Options{Log: logr.Discard(), Checker: checker()})
 }
 
 func mustOpenDoubt(t *testing.T, dir string) (*Map, Doubt) {

@@ -61,6 +61,8 @@ func (m *Map) load() (Doubt, error) {
 		return "", nil
 	case errors.Is(err, fs.ErrNotExist):
 		err = fmt.Errorf("%w: it is missing", ErrDamaged)
+	case err == nil && m.loadSound():
+		return "", nil
 	case err == nil:
 		err = m.checker.check(m.path())
 	}
