@@ -75,7 +75,7 @@ func (n *installed) answers(ctx context.Context, store *snapshot.Store, m *mirro
 	edits := &served.Edits{
 		Policy: m.Offline, Boot: firstStart(log), Now: time.Now,
 		CutOff: func() bool { return !linked() },
-		Image:  (&served.Images{Endpoint: n.settings.CRIEndpoint, Answers: registries.Answers}).Local,
+		Image:  (&served.Images{Runtime: n.runtime, Answers: registries.Answers}).Local,
 		Pods:   func() []types.UID { return uids(objects) },
 	}
 	handler.Edit, handler.Listed = edits.For, witness.Listed

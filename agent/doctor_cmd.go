@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"rekindle.edge/agent/config"
+	"rekindle.edge/agent/cri"
 	"rekindle.edge/agent/doctor"
 	"rekindle.edge/agent/host"
 	"rekindle.edge/agent/install"
@@ -37,9 +38,9 @@ const cannotTell = 2
 
 // newDryRun judges this node; installed says that the agent stands between kubelet and the
 // API server. Suspect is told of images that were seen to be damaged; nil: nobody is.
-func newDryRun(settings config.Config, units gather.Units, installed bool, serving func() metav1.Condition, missed func() []v1alpha1.MissedResource, suspect func(image string)) *dryrun.DryRun {
+func newDryRun(settings config.Config, runtime *cri.Client, units gather.Units, installed bool, serving func() metav1.Condition, missed func() []v1alpha1.MissedResource, suspect func(image string)) *dryrun.DryRun {
 	g := &gather.Gatherer{
-		Settings: settings, Serving: serving, Missed: missed, Identity: identity(settings), Units: units, Now: time.Now,
+		Settings: settings, Serving: serving, Missed: missed, Identity: identity(settings), Units: units, Runtime: runtime, Now: time.Now,
 	}
 	if serving == nil {
 		g.Serving = report.NotInstalled
@@ -47,10 +48,9 @@ func newDryRun(settings config.Config, units gather.Units, installed bool, servi
 	if missed == nil {
 		g.Missed = func() []v1alpha1.MissedResource { return nil }
 	}
-	if looker, err := images.NewLooker(settings.CRIEndpoint, images.StateFile(settings.StateDir)); err == nil {
-		looker.Suspect = suspect
-		g.Content = looker // else the runtime cannot be asked either, which is told
-	}
+	looker := images.NewLooker(runtime, images.StateFile(settings.StateDir))
+	looker.Suspect = suspect
+	g.Content = looker
 	if installed {
 		g.Files = func() ([]string, error) { return install.Paths(settings) }
 	}
@@ -148,7 +148,9 @@ func examine(ctx context.Context, settings config.Config) (doctor.Report, error)
 		return doctor.Report{}, err
 	}
 	defer remove()
-	store, err := snapshot.Open(dir, logr.Discard(), storeOptions(settings)...)
+	runtime := cri.New(settings.CRIEndpoint)
+	defer func() { _ = runtime.Close() }()
+	store, err := snapshot.Open(dir, logr.Discard(), storeOptions(settings, runtime)...)
 	if err != nil {
 		return doctor.Report{}, err
 	}
@@ -169,7 +171,7 @@ func examine(ctx context.Context, settings config.Config) (doctor.Report, error)
 			}
 		}
 	}
-	run := newDryRun(settings, units, missing == nil, serving, func() []v1alpha1.MissedResource { return nil }, nil)
+	run := newDryRun(settings, runtime, units, missing == nil, serving, func() []v1alpha1.MissedResource { return nil }, nil)
 	run.Gatherer.Objects, run.Gatherer.Spec = store.Objects(), func() *snapshot.Spec { return contents.Spec }
 	result := run.Once(ctx)
 	facts := report.Facts{

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"rekindle.edge/agent/config"
+	"rekindle.edge/agent/cri"
 	"rekindle.edge/agent/host"
 	"rekindle.edge/agent/install"
 	"rekindle.edge/agent/warmup/images"
@@ -47,11 +48,14 @@ func installOrNot(ctx context.Context, name, path string, stdout io.Writer) erro
 	}
 	units := &host.Systemd{}
 	defer units.Close()
+	runtime := cri.New(settings.CRIEndpoint)
+	defer func() { _ = runtime.Close() }()
 	installer := install.Installer{
 		Node: install.Machine{
 			Settings: settings,
 			Units:    units,
 			Identity: identity(settings),
+			Runtime:  runtime,
 		},
 		Root: "/", Settings: settings, Binary: binary, Patience: kubeletPatience,
 		Say: func(format string, args ...any) { _, _ = fmt.Fprintf(stdout, format+"\n", args...) },
@@ -61,7 +65,7 @@ func installOrNot(ctx context.Context, name, path string, stdout io.Writer) erro
 			return err
 		}
 		installer.Say("kubelet runs on its own")
-		if err := images.Unpin(ctx, settings.CRIEndpoint); err != nil {
+		if err := images.Unpin(ctx, runtime); err != nil {
 			installer.Say("%v", err)
 		}
 		return nil

@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"rekindle.edge/agent/config"
+	"rekindle.edge/agent/cri"
 	"rekindle.edge/agent/daemon"
 	"rekindle.edge/agent/gate"
 	"rekindle.edge/agent/gate/order"
@@ -26,6 +27,7 @@ import (
 // server and the container runtime.
 type installed struct {
 	settings config.Config
+	runtime  *cri.Client
 	units    *host.Systemd
 	boot     func() (string, error)
 
@@ -42,15 +44,15 @@ type installed struct {
 	clock   *wallClock
 }
 
-func newInstalled(log logr.Logger, settings config.Config, files host.Files, units *host.Systemd) *installed {
+func newInstalled(log logr.Logger, settings config.Config, runtime *cri.Client, files host.Files, units *host.Systemd) *installed {
 	holding := hold.New(clock.RealClock{}, filepath.Join(wiring.RunDir, inStepFile))
 	n := &installed{
-		settings: settings, units: units, boot: files.BootID,
+		settings: settings, runtime: runtime, units: units, boot: files.BootID,
 		server: localServer(log, settings), missed: &answer.Missed{}, holding: holding,
 		cri:    newGate(log, settings),
-		starts: newOrder(log, settings, units, holding, files.BootID),
-		old:    newSandboxes(log, settings, files.BootID),
-		warm:   warmup.New(warmup.Options{StateDir: settings.StateDir, RunDir: wiring.RunDir, Root: "/", CRIEndpoint: settings.CRIEndpoint}),
+		starts: newOrder(log, settings, runtime, units, holding, files.BootID),
+		old:    newSandboxes(log, runtime, files.BootID),
+		warm:   warmup.New(warmup.Options{StateDir: settings.StateDir, RunDir: wiring.RunDir, Root: "/", Containerd: runtime}),
 		mode:   newMode(), kubelet: &kubeletState{}, clock: newWallClock(),
 	}
 	n.server.Kubelet = kubeletOf(settings.KubeletUnit, units, files)

@@ -20,6 +20,7 @@ import (
 	"k8s.io/klog/v2/textlogger"
 
 	"rekindle.edge/agent/config"
+	"rekindle.edge/agent/cri"
 	"rekindle.edge/agent/daemon"
 	"rekindle.edge/agent/host"
 	"rekindle.edge/agent/report"
@@ -117,9 +118,11 @@ func run(args []string, stderr io.Writer) int {
 	files := host.Files{Root: "/"}
 	units := &host.Systemd{}
 	defer units.Close()
+	runtime := cri.New(settings.CRIEndpoint)
+	defer func() { _ = runtime.Close() }()
 	d := daemon.Daemon{
-		Config: settings, Version: version, ReportJitter: reportJitter, StoreOptions: storeOptions(settings),
-		Machine:   daemon.Machine{Clock: host.SystemClock{}, Processes: files, Units: units, BootID: files.BootID},
+		Config: settings, Version: version, ReportJitter: reportJitter, StoreOptions: storeOptions(settings, runtime),
+		Machine:   daemon.Machine{Clock: host.SystemClock{}, Processes: files, Units: units, Runtime: runtime, BootID: files.BootID},
 		Ready:     ready,
 		Reporting: func(facts func() report.Facts) { go serveDoctor(ctx, facts) },
 	}
@@ -127,14 +130,14 @@ func run(args []string, stderr io.Writer) int {
 	if *wired {
 		// Kubelet may start when it is served and the store is open.
 		d.Ready = after(2, ready)
-		node := newInstalled(log, settings, files, units)
+		node := newInstalled(log, settings, runtime, files, units)
 		node.plug(ctx, &d)
 		suspect = node.warm.Suspect
 		var running sync.WaitGroup
 		defer running.Wait()
 		running.Go(func() { node.serve(ctx, d.Ready) })
 	}
-	d.DryRun = newDryRun(settings, units, *wired, d.Serving, d.Missed, suspect)
+	d.DryRun = newDryRun(settings, runtime, units, *wired, d.Serving, d.Missed, suspect)
 	err := d.Run(ctx)
 	cancel()
 	if err != nil {

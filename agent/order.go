@@ -2,15 +2,13 @@ package main
 
 import (
 	"context"
-	"runtime"
+	goruntime "runtime"
 	"time"
 
 	"github.com/go-logr/logr"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"rekindle.edge/agent/config"
+	"rekindle.edge/agent/cri"
 	"rekindle.edge/agent/daemon"
 	"rekindle.edge/agent/gate/order"
 	"rekindle.edge/agent/host"
@@ -25,14 +23,15 @@ const processTimeout = time.Second
 
 // newOrder makes what puts the start of pods in order. It holds kubelet's first calls until
 // beginOrder says how.
-func newOrder(log logr.Logger, settings config.Config, units wiring.Units, holding *hold.Holding, boot func() (string, error)) *order.Holder {
+func newOrder(log logr.Logger, settings config.Config, runtime *cri.Client, units wiring.Units, holding *hold.Holding, boot func() (string, error)) *order.Holder {
 	bootID, err := boot()
 	if err != nil {
 		log.Error(err, "Boot id cannot be read, pods start as kubelet asks")
 	}
 	kubelet := wiring.Service{Unit: settings.KubeletUnit, Units: units}
-	options := order.Options{
-		Log: log, Boot: host.SystemClock{}.Boot, BootID: bootID, Dir: wiring.RunDir, Cores: runtime.NumCPU(),
+	return order.New(order.Options{
+		Log: log, Boot: host.SystemClock{}.Boot, BootID: bootID, Dir: wiring.RunDir, Cores: goruntime.NumCPU(),
+		NetworkReady: order.NetworkReady(runtime),
 		Manifests: order.Fingerprint(func() string {
 			ctx, cancel := context.WithTimeout(context.Background(), processTimeout)
 			defer cancel()
@@ -49,14 +48,7 @@ func newOrder(log logr.Logger, settings config.Config, units wiring.Units, holdi
 			}
 			return uids
 		},
-	}
-	connection, err := grpc.NewClient(settings.CRIEndpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		log.Error(err, "Container runtime cannot be asked for the pod network, it is taken for ready", "endpoint", settings.CRIEndpoint)
-	} else {
-		options.NetworkReady = order.NetworkReady(runtimeapi.NewRuntimeServiceClient(connection))
-	}
-	return order.New(options)
+	})
 }
 
 // beginOrder puts the start of a boot that is measured in order, until its record is closed.

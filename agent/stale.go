@@ -5,17 +5,12 @@ import (
 	"encoding/json"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials/insecure"
 	corev1 "k8s.io/api/core/v1"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"rekindle.edge/agent/config"
+	"rekindle.edge/agent/cri"
 	"rekindle.edge/agent/daemon"
 	"rekindle.edge/agent/gate"
 	"rekindle.edge/agent/gate/proxy"
@@ -38,22 +33,14 @@ type recovery struct {
 	expected func() int
 }
 
-func newSandboxes(log logr.Logger, settings config.Config, boot func() (string, error)) *sandboxes {
+func newSandboxes(log logr.Logger, runtime *cri.Client, boot func() (string, error)) *sandboxes {
 	bootID, err := boot()
 	if err != nil {
 		log.Error(err, "Boot id cannot be read, sandboxes of earlier boots are not told from those of this one")
 	}
-	// The agent is up before the runtime. A pause that had grown until then would let the first sandboxes be made unseen.
-	pause := backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 250 * time.Millisecond}
-	connection, err := grpc.NewClient(settings.CRIEndpoint, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: pause, MinConnectTimeout: 5 * time.Second}))
-	if err != nil {
-		log.Error(err, "Container runtime cannot be asked, sandboxes of earlier boots are stopped as kubelet asks", "endpoint", settings.CRIEndpoint)
-		return nil
-	}
 	s := &sandboxes{}
 	s.Sandboxes = stale.New(stale.Options{
-		Log: log, Runtime: runtimeapi.NewRuntimeServiceClient(connection), Dir: wiring.RunDir, BootID: bootID,
+		Log: log, Runtime: runtime, Dir: wiring.RunDir, BootID: bootID,
 		Recovering: func() bool {
 			r := s.recovery.Load()
 			if r == nil {
@@ -76,11 +63,8 @@ func newSandboxes(log logr.Logger, settings config.Config, boot func() (string, 
 	return s
 }
 
-// handlers are the gate's; old is nil where sandboxes of earlier boots cannot be told.
+// handlers are the gate's.
 func handlers(start proxy.Handler, old *sandboxes) gate.Handlers {
-	if old == nil {
-		return gate.Handlers{RunPodSandbox: start}
-	}
 	return gate.Handlers{RunPodSandbox: old.before(start), StopPodSandbox: old.Stop, RemovePodSandbox: old.Remove}
 }
 
@@ -98,7 +82,7 @@ func (s *sandboxes) before(make proxy.Handler) proxy.Handler {
 // those of an agent before this one.
 func (s *sandboxes) begin(ctx context.Context, objects *snapshot.Objects, witness daemon.Witness) {
 	spec := witness.Spec()
-	if s == nil || spec != nil && spec.Spec.Mode == v1alpha1.ModeObserve {
+	if spec != nil && spec.Spec.Mode == v1alpha1.ModeObserve {
 		return
 	}
 	if open, over := witness.Recovery(); open {
@@ -109,9 +93,6 @@ func (s *sandboxes) begin(ctx context.Context, objects *snapshot.Objects, witnes
 
 // metrics are the gate's of them.
 func (s *sandboxes) metrics() []prometheus.Collector {
-	if s == nil {
-		return nil
-	}
 	return []prometheus.Collector{prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "rekindle_sandbox_stops_waiting",
 		Help: "Stops of sandboxes of earlier boots that kubelet was told of as done and that wait for the recovery to be over.",

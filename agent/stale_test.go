@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"rekindle.edge/agent/config"
+	"rekindle.edge/agent/cri"
 	"rekindle.edge/agent/snapshot"
 )
 
@@ -37,7 +37,9 @@ func (oldRuntime) Status(context.Context, *runtimeapi.StatusRequest) (*runtimeap
 
 func TestARuntimeThatIsUpLongAfterTheAgentIsSeenAtOnce(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "runtime.sock")
-	old := newSandboxes(logr.Discard(), config.Config{CRIEndpoint: "unix://" + socket}, func() (string, error) { return "boot-1", nil })
+	client := cri.New("unix://" + socket)
+	defer func() { _ = client.Close() }()
+	old := newSandboxes(logr.Discard(), client, func() (string, error) { return "boot-1", nil })
 	old.Dir = t.TempDir()
 	old.recovery.Store(&recovery{over: make(chan struct{}), expected: func() int { return 1 }})
 	ctx, cancel := context.WithCancel(t.Context())

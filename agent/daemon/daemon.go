@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"rekindle.edge/agent/boot"
 	"rekindle.edge/agent/config"
@@ -46,6 +47,8 @@ type Machine struct {
 	Clock     host.Clock
 	Processes source.Processes
 	Units     Units
+	// Runtime is the container runtime.
+	Runtime runtimeapi.RuntimeServiceClient
 	// BootID is the kernel's id of this boot.
 	BootID func() (string, error)
 	// MadeUp says that the time of day is one that the agent has set, since it was in the
@@ -277,7 +280,7 @@ func (d Daemon) runNodeSources(ctx context.Context, l *loop) {
 	})
 	running.Go(func() {
 		source.CRI{
-			Clock: d.Machine.Clock, Wall: l.wall, Endpoint: d.Config.CRIEndpoint, Unit: d.Config.ContainerdUnit,
+			Clock: d.Machine.Clock, Wall: l.wall, Runtime: d.Machine.Runtime, Endpoint: d.Config.CRIEndpoint, Unit: d.Config.ContainerdUnit,
 		}.Run(ctx, d.emitStarts(l.emit))
 	})
 	running.Go(func() {

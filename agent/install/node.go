@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -33,11 +32,17 @@ var oldestContainerd = version.MustParseGeneric("2.0.0")
 // questionTimeout bounds each question to kubelet, the runtime or the API server.
 const questionTimeout = 3 * time.Second
 
+// Runtime is what is asked of the container runtime.
+type Runtime interface {
+	Version(ctx context.Context, in *runtimeapi.VersionRequest, opts ...grpc.CallOption) (*runtimeapi.VersionResponse, error)
+}
+
 // Machine is the node that the program runs on.
 type Machine struct {
 	Settings config.Config
 	Units    wiring.Units
 	Identity *localapi.IdentitySource
+	Runtime  Runtime
 }
 
 // Suits implements Node.
@@ -92,14 +97,9 @@ func ownKubeconfig(args []string) string {
 func (m Machine) runtimeSuits(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, questionTimeout)
 	defer cancel()
-	conn, err := grpc.NewClient(m.Settings.CRIEndpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	answer, err := m.Runtime.Version(ctx, &runtimeapi.VersionRequest{})
 	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close() }()
-	answer, err := runtimeapi.NewRuntimeServiceClient(conn).Version(ctx, &runtimeapi.VersionRequest{})
-	if err != nil {
-		return fmt.Errorf("the container runtime at %s does not say its version: %w; name its socket as criEndpoint in %s", m.Settings.CRIEndpoint, err, config.DefaultPath)
+		return fmt.Errorf("the container runtime does not say its version: %w; name its socket as criEndpoint in %s", err, config.DefaultPath)
 	}
 	return runtimeVersionSuits(answer.RuntimeName, answer.RuntimeVersion)
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
@@ -20,17 +19,17 @@ const (
 // runtimeTimeout bounds one question to the runtime.
 const runtimeTimeout = 5 * time.Second
 
-// Runtime asks the container runtime at endpoint, unix://PATH.
-func Runtime(endpoint string) Sandboxes {
+// Lister is what is asked of the container runtime.
+type Lister interface {
+	ListPodSandbox(ctx context.Context, in *runtimeapi.ListPodSandboxRequest, opts ...grpc.CallOption) (*runtimeapi.ListPodSandboxResponse, error)
+}
+
+// Runtime asks the container runtime.
+func Runtime(of Lister) Sandboxes {
 	return func(ctx context.Context) ([]Sandbox, error) {
 		ctx, cancel := context.WithTimeout(ctx, runtimeTimeout)
 		defer cancel()
-		connection, err := grpc.NewClient(endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
-		if err != nil {
-			return nil, fmt.Errorf("container runtime: %w", err)
-		}
-		defer func() { _ = connection.Close() }()
-		list, err := runtimeapi.NewRuntimeServiceClient(connection).ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
+		list, err := of.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
 		if err != nil {
 			return nil, fmt.Errorf("container runtime: %w", err)
 		}

@@ -5,10 +5,13 @@ import (
 	"net"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"rekindle.edge/agent/cri"
 )
 
 type fakeRuntime struct {
@@ -29,7 +32,9 @@ func (fakeRuntime) ListPodSandbox(context.Context, *runtimeapi.ListPodSandboxReq
 
 func TestRuntime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cri.sock")
-	sandboxes := Runtime("unix://" + path)
+	client := cri.New("unix://" + path)
+	defer func() { _ = client.Close() }()
+	sandboxes := Runtime(client)
 	if _, err := sandboxes(context.Background()); err == nil {
 		t.Error("no error from a runtime that is not there")
 	}
@@ -39,8 +44,15 @@ func TestRuntime(t *testing.T) {
 	runtimeapi.RegisterRuntimeServiceServer(server, fakeRuntime{})
 	go func() { _ = server.Serve(listener) }()
 	defer server.Stop()
-	got, err := sandboxes(context.Background())
-	must(t, err)
+	var got []Sandbox
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if got, err = sandboxes(context.Background()); err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
 	if diff := cmp.Diff([]Sandbox{{UID: "a"}, {UID: "f", Static: true}, {UID: "u"}}, got); diff != "" {
 		t.Errorf("sandboxes (-want +got):\n%s", diff)
 	}

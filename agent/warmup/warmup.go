@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/go-logr/logr"
+	"google.golang.org/grpc"
 	"k8s.io/utils/clock"
 
 	"rekindle.edge/agent/snapshot"
@@ -40,8 +41,8 @@ type Options struct {
 	StateDir, RunDir string
 	// Root of the node's files.
 	Root string
-	// CRIEndpoint is the container runtime's, unix://PATH.
-	CRIEndpoint string
+	// Containerd is the connection to it.
+	Containerd grpc.ClientConnInterface
 }
 
 // Boot is what the agent knows of this boot when it begins.
@@ -83,7 +84,7 @@ func New(options Options) *Warmup {
 func (w *Warmup) Begin(ctx context.Context, b Boot) {
 	log := logr.FromContextOrDiscard(ctx)
 	keeper := images.New(images.Options{
-		Endpoint: w.options.CRIEndpoint, StateFile: images.StateFile(w.options.StateDir),
+		Containerd: w.options.Containerd, StateFile: images.StateFile(w.options.StateDir),
 		BootID: b.ID, Unclean: b.Unclean, Objects: b.Objects, Spec: w.current, Recovered: b.Recovered, Changed: b.Changed,
 		Settled: w.learn,
 	})

@@ -9,9 +9,17 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"rekindle.edge/agent/cri"
 	"rekindle.edge/agent/snapshot"
 	"rekindle.edge/api/v1alpha1"
 )
+
+// noRuntime is a runtime that has not come up.
+func noRuntime(t *testing.T) *cri.Client {
+	client := cri.New("unix://" + filepath.Join(t.TempDir(), "none.sock"))
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
 
 func TestNodeFilesArePutBackOnceABoot(t *testing.T) {
 	const file = "/run/flannel/subnet.env"
@@ -39,7 +47,7 @@ func TestNodeFilesArePutBackOnceABoot(t *testing.T) {
 			must(os.WriteFile(path, []byte("FLANNEL_MTU=1450\n"), 0o644))
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			first := New(Options{StateDir: state, RunDir: run, Root: root})
+			first := New(Options{StateDir: state, RunDir: run, Root: root, Containerd: noRuntime(t)})
 			first.Begin(ctx, boot(t, nil, func() {}))
 			first.Adopt(spec)
 			done := make(chan struct{})
@@ -58,7 +66,7 @@ func TestNodeFilesArePutBackOnceABoot(t *testing.T) {
 			begin := func() {
 				must(os.RemoveAll(filepath.Join(root, "run")))
 				must(os.Mkdir(filepath.Join(root, "run"), 0o755))
-				New(Options{StateDir: state, RunDir: run, Root: root}).Begin(t.Context(), boot(t, spec, func() {}))
+				New(Options{StateDir: state, RunDir: run, Root: root, Containerd: noRuntime(t)}).Begin(t.Context(), boot(t, spec, func() {}))
 			}
 			begin()
 			if tc.restart {
@@ -78,7 +86,7 @@ func TestAFileThatIsNotKeptIsAFinding(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := make(chan struct{}, 10)
-	w := New(Options{StateDir: t.TempDir(), RunDir: t.TempDir(), Root: root})
+	w := New(Options{StateDir: t.TempDir(), RunDir: t.TempDir(), Root: root, Containerd: noRuntime(t)})
 	w.Begin(t.Context(), boot(t, &snapshot.Spec{Spec: v1alpha1.NodeRecoverySpec{
 		Mode: v1alpha1.ModeObserve, Snapshot: v1alpha1.Snapshot{NodeFiles: []string{"/run/flannel/subnet.env"}},
 	}}, func() { told <- struct{}{} }))
@@ -115,7 +123,7 @@ func TestWhatARecoveryHasReadIsReadAheadIfWanted(t *testing.T) {
 			t.Fatal(err)
 		}
 		spec := &snapshot.Spec{Spec: v1alpha1.NodeRecoverySpec{CacheWarmup: v1alpha1.CacheWarmup{PageCache: v1alpha1.PageCache{Mode: mode}}}}
-		w := New(Options{StateDir: state, RunDir: run, Root: t.TempDir()})
+		w := New(Options{StateDir: state, RunDir: run, Root: t.TempDir(), Containerd: noRuntime(t)})
 		w.Begin(t.Context(), boot(t, spec, func() {}))
 		w.learn(t.Context(), []string{layer})
 		_, err := os.Stat(filepath.Join(state, readFile))

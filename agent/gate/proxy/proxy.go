@@ -11,9 +11,9 @@ import (
 
 	"github.com/go-logr/logr"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials/insecure"
 	_ "google.golang.org/grpc/encoding/gzip" // a caller may compress
+
+	"rekindle.edge/agent/cri"
 )
 
 // Handler answers one unary call. The request is the message as the caller sent it.
@@ -26,16 +26,9 @@ type Handler func(ctx context.Context, request []byte, forward Forward) (respons
 // Forward passes one request on to the runtime.
 type Forward func(ctx context.Context, request []byte) (response []byte, err error)
 
-const (
-	// redial bounds the pause before a runtime that refused a connection is tried again.
-	// Kubelet's own bound is 3 s, and kubelet's connection to the proxy stays up.
-	redial = 250 * time.Millisecond
-	// dialTimeout is kubelet's for a connection to the runtime.
-	dialTimeout = 5 * time.Second
-	// drain is how long calls in progress may take when the proxy ends: less than it
-	// takes systemd to kill, more than it takes to make a sandbox.
-	drain = 3 * time.Second
-)
+// drain is how long calls in progress may take when the proxy ends: less than it takes
+// systemd to kill, more than it takes to make a sandbox.
+const drain = 3 * time.Second
 
 // events never ends by itself, and kubelet asks again when it does.
 const events = "/runtime.v1.RuntimeService/GetContainerEvents"
@@ -53,21 +46,19 @@ type Proxy struct {
 // Serve answers on the listener until ctx ends, and then for as long as calls in progress
 // take, but no more than 3 s.
 func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
-	pause := backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: redial}
-	runtime, err := grpc.NewClient("passthrough:///"+p.Runtime,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
+	// A connection of its own: kubelet's calls pass as bytes, and wait for nobody else's.
+	runtime, err := grpc.NewClient("passthrough:///"+p.Runtime, append(cri.DialOptions(),
 		grpc.WithAuthority("localhost"), // as kubelet says
 		grpc.WithContextDialer(func(ctx context.Context, path string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", path)
 		}),
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: pause, MinConnectTimeout: dialTimeout}),
 		grpc.WithIdleTimeout(0),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithDefaultCallOptions(
 			grpc.ForceCodecV2(raw{}),
 			// The limits are those of kubelet and of the runtime.
 			grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.MaxCallSendMsgSize(math.MaxInt32)),
-	)
+	)...)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
@@ -20,19 +19,23 @@ const (
 	podLabel = "io.kubernetes.pod.uid"
 )
 
+// Runtime is what is asked of the container runtime.
+type Runtime interface {
+	ImageStatus(ctx context.Context, in *runtimeapi.ImageStatusRequest, opts ...grpc.CallOption) (*runtimeapi.ImageStatusResponse, error)
+	ListContainers(ctx context.Context, in *runtimeapi.ListContainersRequest, opts ...grpc.CallOption) (*runtimeapi.ListContainersResponse, error)
+}
+
 // Images decides which images are taken as they are on the node.
 type Images struct {
-	// Endpoint is the runtime's, as in unix:///run/containerd/containerd.sock.
-	Endpoint string
+	Runtime Runtime
 	// Answers says whether the registry of an image answers: then it is asked, as the pod
 	// wants it.
 	Answers func(image string) bool
 
-	mu         sync.Mutex
-	connection *grpc.ClientConn
-	known      map[string]bool
-	ran        map[use]bool
-	spent      time.Duration
+	mu    sync.Mutex
+	known map[string]bool
+	ran   map[use]bool
+	spent time.Duration
 }
 
 // A use of an image by a pod's container.
@@ -58,9 +61,11 @@ func (i *Images) has(name string) bool {
 		return has
 	}
 	err := i.ask(func(ctx context.Context) error {
-		status, err := runtimeapi.NewImageServiceClient(i.connection).
-			ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: name}})
+		status, err := i.Runtime.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: name}})
 		if err == nil {
+			if i.known == nil {
+				i.known = map[string]bool{}
+			}
 			i.known[name] = status.GetImage() != nil
 		}
 		return err
@@ -75,8 +80,7 @@ func (i *Images) ranWith(u use) bool {
 	defer i.mu.Unlock()
 	if i.ran == nil {
 		err := i.ask(func(ctx context.Context) error {
-			list, err := runtimeapi.NewRuntimeServiceClient(i.connection).
-				ListContainers(ctx, &runtimeapi.ListContainersRequest{})
+			list, err := i.Runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{})
 			if err == nil {
 				i.ran = uses(list.GetContainers())
 			}
@@ -102,13 +106,6 @@ func uses(containers []*runtimeapi.Container) map[use]bool {
 
 // ask puts a question to the runtime, while there is time for questions.
 func (i *Images) ask(question func(context.Context) error) error {
-	if i.connection == nil {
-		connection, err := grpc.NewClient(i.Endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
-		if err != nil {
-			return err
-		}
-		i.connection, i.known = connection, map[string]bool{}
-	}
 	if i.spent > imagesTimeout {
 		return context.DeadlineExceeded
 	}

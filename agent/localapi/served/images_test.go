@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"rekindle.edge/agent/cri"
 	"rekindle.edge/agent/snapshot"
 )
 
@@ -50,9 +51,11 @@ func TestLocalImages(t *testing.T) {
 	runtimeapi.RegisterRuntimeServiceServer(server, fakeRuntime{})
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
+	there, away := cri.New("unix://"+socket), cri.New("unix://"+socket+".none")
+	t.Cleanup(func() { _, _ = there.Close(), away.Close() })
 
 	cases := map[string]struct {
-		endpoint         string
+		runtime          Runtime
 		pod              types.UID
 		container, image string
 		answers          bool
@@ -63,13 +66,13 @@ func TestLocalImages(t *testing.T) {
 		"it is not on the node anymore":                          {pod: "pod", container: "app", image: "away"},
 		"another pod ran with it, this one may have no right to": {pod: "pod", container: "app", image: "foreign"},
 		"another container of the pod ran with it":               {pod: "pod", container: "side", image: "private"},
-		"the runtime does not answer":                            {endpoint: "unix://" + socket + ".none", pod: "pod", container: "app", image: "private"},
+		"the runtime does not answer":                            {runtime: away, pod: "pod", container: "app", image: "private"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			images := &Images{Endpoint: "unix://" + socket, Answers: func(string) bool { return tc.answers }}
-			if tc.endpoint != "" {
-				images.Endpoint = tc.endpoint
+			images := &Images{Runtime: there, Answers: func(string) bool { return tc.answers }}
+			if tc.runtime != nil {
+				images.Runtime = tc.runtime
 			}
 			if got := images.Local(tc.pod, tc.container, tc.image); got != tc.want {
 				t.Errorf("%t, want %t", got, tc.want)

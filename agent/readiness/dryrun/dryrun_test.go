@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rekindle.edge/agent/config"
+	"rekindle.edge/agent/cri"
 	"rekindle.edge/agent/host"
 	"rekindle.edge/agent/localapi"
 	"rekindle.edge/agent/readiness/gather"
@@ -33,10 +34,11 @@ func TestANewFindingIsToldOnce(t *testing.T) {
 	}
 	defer func() { _ = store.Close() }()
 	settings := config.Default()
-	settings.CRIEndpoint = "unix://" + t.TempDir() + "/none.sock"
+	runtime := cri.New("unix://" + t.TempDir() + "/none.sock")
+	defer func() { _ = runtime.Close() }()
 	const pace = 50 * time.Millisecond
 	d := &DryRun{Every: pace, Gatherer: &gather.Gatherer{
-		Settings: settings, Identity: nobody{}, Units: nobody{}, Root: t.TempDir(), Now: time.Now,
+		Settings: settings, Identity: nobody{}, Units: nobody{}, Runtime: runtime, Root: t.TempDir(), Now: time.Now,
 		Missed:  func() []v1alpha1.MissedResource { return nil },
 		Serving: func() metav1.Condition { return metav1.Condition{} },
 	}}

@@ -41,8 +41,7 @@ type Gatherer struct {
 	// Identity of the node, as kubelet's files have it.
 	Identity Identity
 	Units    Units
-	// Runtime is the container runtime; nil: that of Settings.
-	Runtime Runtime
+	Runtime  Runtime
 	// Content of images; nil: not looked at.
 	Content Content
 	// Root of the node's files, "" but for tests.

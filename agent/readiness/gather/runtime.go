@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"rekindle.edge/agent/readiness"
@@ -21,11 +20,6 @@ type Runtime interface {
 	ListImages(ctx context.Context, in *runtimeapi.ListImagesRequest, opts ...grpc.CallOption) (*runtimeapi.ListImagesResponse, error)
 	ImageStatus(ctx context.Context, in *runtimeapi.ImageStatusRequest, opts ...grpc.CallOption) (*runtimeapi.ImageStatusResponse, error)
 	ImageFsInfo(ctx context.Context, in *runtimeapi.ImageFsInfoRequest, opts ...grpc.CallOption) (*runtimeapi.ImageFsInfoResponse, error)
-}
-
-type client struct {
-	runtimeapi.RuntimeServiceClient
-	runtimeapi.ImageServiceClient
 }
 
 // imageCache keeps what the runtime said of images by their names in pods, for as long as
@@ -47,13 +41,6 @@ func (g *Gatherer) runtime(ctx context.Context, facts *readiness.Facts, pods []c
 }
 
 func (g *Gatherer) ask(ctx context.Context, facts *readiness.Facts, pods []cachedPod) (imageCache, error) {
-	if g.Runtime == nil {
-		connection, err := grpc.NewClient(g.Settings.CRIEndpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
-		if err != nil {
-			return nil, err
-		}
-		g.Runtime = client{runtimeapi.NewRuntimeServiceClient(connection), runtimeapi.NewImageServiceClient(connection)}
-	}
 	// The runtime's configuration does not change while it runs; it tells more than is asked for.
 	status, err := g.Runtime.Status(ctx, &runtimeapi.StatusRequest{Verbose: g.cniDir == ""})
 	if err != nil {

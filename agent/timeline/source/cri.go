@@ -7,9 +7,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -18,9 +16,9 @@ import (
 )
 
 const (
-	// criRetry is the pause before the runtime is dialled again. A unix socket that
-	// nobody serves refuses at once, so this is cheap and bounds what is missed.
-	criRetry = 250 * time.Millisecond
+	// criRetry is the pause before the runtime is asked again: while it is away that costs
+	// nothing, and it bounds what is missed.
+	criRetry = 100 * time.Millisecond
 	// criListTimeout bounds a list.
 	criListTimeout = 10 * time.Second
 	// criPoll is how often a runtime without an event stream is listed.
@@ -36,13 +34,14 @@ const (
 type CRI struct {
 	Clock host.Clock
 	Wall  *Wall
-	// Endpoint is the runtime's socket, unix://PATH.
+	// Runtime is asked, at the socket Endpoint, which is for messages.
+	Runtime  runtimeapi.RuntimeServiceClient
 	Endpoint string
 	// Unit is the runtime's service unit, for messages.
 	Unit string
 }
 
-// Run emits SandboxReady and ContainerRunning until its context ends. It connects again
+// Run emits SandboxReady and ContainerRunning until its context ends. It asks again
 // whenever the runtime goes away: a restart of the runtime is no restart of the node.
 func (c CRI) Run(ctx context.Context, emit Emit) {
 	log := logr.FromContextOrDiscard(ctx)
@@ -71,24 +70,13 @@ func (c CRI) Run(ctx context.Context, emit Emit) {
 	}
 }
 
-// follow connects, and reads events until the stream breaks.
+// follow reads events until the stream breaks.
 func (c CRI) follow(ctx context.Context, emit Emit, connected func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	connection, err := grpc.NewClient(c.Endpoint,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{
-			BaseDelay: criRetry, Multiplier: 1, MaxDelay: criRetry,
-		}, MinConnectTimeout: time.Second}),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(16<<20)))
-	if err != nil {
-		return fmt.Errorf("container runtime endpoint %s: %w", c.Endpoint, err)
-	}
-	defer func() { _ = connection.Close() }()
-	client := runtimeapi.NewRuntimeServiceClient(connection)
 
 	// The stream comes first: what happens between a list and a stream would be lost.
-	stream, err := client.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{})
+	stream, err := c.Runtime.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{})
 	if err != nil {
 		return fmt.Errorf("opening the event stream of the container runtime: %w", err)
 	}
@@ -97,7 +85,7 @@ func (c CRI) follow(ctx context.Context, emit Emit, connected func()) error {
 	every := criRelist
 	for {
 		// The runtime does not answer before it has recovered what was there at its start.
-		if err := c.list(ctx, client, emit, connected); err != nil {
+		if err := c.list(ctx, emit, connected); err != nil {
 			return err
 		}
 		timer := time.NewTimer(every)
@@ -143,17 +131,17 @@ func (c CRI) read(stream grpc.ServerStreamingClient[runtimeapi.ContainerEventRes
 
 // list catches up with what happened before the stream was open. A sandbox or container
 // that runs was started in this boot; those of earlier boots are not ready any more.
-func (c CRI) list(ctx context.Context, client runtimeapi.RuntimeServiceClient, emit Emit, connected func()) error {
+func (c CRI) list(ctx context.Context, emit Emit, connected func()) error {
 	ctx, cancel := context.WithTimeout(ctx, criListTimeout)
 	defer cancel()
-	sandboxes, err := client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{
+	sandboxes, err := c.Runtime.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{
 		State: &runtimeapi.PodSandboxStateValue{State: runtimeapi.PodSandboxState_SANDBOX_READY},
 	}})
 	if err != nil {
 		return fmt.Errorf("listing pod sandboxes: %w", err)
 	}
 	arrived := c.Clock.Boot()
-	containers, err := client.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
+	containers, err := c.Runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
 		State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
 	}})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"rekindle.edge/agent/cri"
 	"rekindle.edge/agent/timeline"
 )
 
@@ -123,7 +124,9 @@ func TestCRI(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			events := make(chan timeline.Event, 100)
-			go CRI{Clock: clocks, Wall: wall, Endpoint: "unix://" + socket}.Run(ctx, func(event timeline.Event) { events <- event })
+			client := cri.New("unix://" + socket)
+			defer func() { _ = client.Close() }()
+			go CRI{Clock: clocks, Wall: wall, Runtime: client}.Run(ctx, func(event timeline.Event) { events <- event })
 			var got []timeline.Event
 			for range tc.want {
 				select {

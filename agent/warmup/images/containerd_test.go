@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"rekindle.edge/agent/cri"
 	"rekindle.edge/agent/snapshot"
 	"rekindle.edge/api/v1alpha1"
 	"rekindle.edge/test/images"
@@ -70,9 +71,9 @@ state = '%[1]s/state'
 			t.Logf("containerd: %s", said[max(0, len(said)-5000):])
 		}
 	})
-	r, err := dial("unix://" + filepath.Join(dir, "containerd.sock"))
-	must(t, err)
-	t.Cleanup(func() { _ = r.Close() })
+	client := cri.New("unix://" + filepath.Join(dir, "containerd.sock"))
+	t.Cleanup(func() { _ = client.Close() })
+	r := &runtime{client}
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(100 * time.Millisecond) {
 		if _, err = r.stock(t.Context()); err == nil {
 			return r, registry, host, dir
@@ -281,7 +282,7 @@ func TestKeeperOnContainerd(t *testing.T) {
 		recovered := make(chan struct{})
 		close(recovered)
 		k := New(Options{
-			Endpoint: "unix://" + filepath.Join(dir, "containerd.sock"), StateFile: filepath.Join(dir, "images.json"),
+			Containerd: r.connection, StateFile: filepath.Join(dir, "images.json"),
 			BootID: boot, Unclean: unclean, Objects: objects, Spec: func() *v1alpha1.NodeRecoverySpec { return spec }, Recovered: recovered,
 		})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -349,7 +350,7 @@ func TestKeeperOnContainerd(t *testing.T) {
 	if !record(till).ours {
 		t.Fatal("it is not pinned")
 	}
-	must(t, Unpin(t.Context(), "unix://"+filepath.Join(dir, "containerd.sock")))
+	must(t, Unpin(t.Context(), r.connection))
 	if got := record(till); got.pinned || got.ours {
 		t.Errorf("record %+v", got)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
@@ -60,8 +61,8 @@ type objects interface {
 
 // Options of a keeper.
 type Options struct {
-	// Endpoint of the container runtime, unix://PATH.
-	Endpoint string
+	// Containerd is the connection to it.
+	Containerd grpc.ClientConnInterface
 	// StateFile is where the keeper remembers what was checked.
 	StateFile string
 	// BootID of this boot; Unclean: the one before did not end in an orderly way.
@@ -183,13 +184,7 @@ func (k *Keeper) Run(ctx context.Context) {
 		k.log.Error(err, "What was known of images cannot be read, they are checked anew", "file", k.StateFile)
 	}
 	if k.runtime == nil {
-		runtime, err := dial(k.Endpoint)
-		if err != nil {
-			k.log.Error(err, "No image is kept; check criEndpoint in the agent's configuration")
-			return
-		}
-		defer func() { _ = runtime.Close() }()
-		k.runtime = runtime
+		k.runtime = &runtime{k.Containerd}
 	}
 	defer k.Objects.Subscribe(func(e snapshot.Event) {
 		if e.Resource == snapshot.Pods || e.Resource == snapshot.Secrets {

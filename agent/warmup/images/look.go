@@ -18,6 +18,7 @@ import (
 
 	imagesapi "github.com/containerd/containerd/api/services/images/v1"
 	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -86,13 +87,9 @@ type file struct {
 	problem string
 }
 
-// NewLooker returns a looker that asks the runtime at this endpoint, unix://PATH.
-func NewLooker(endpoint, stateFile string) (*Looker, error) {
-	r, err := dial(endpoint)
-	if err != nil {
-		return nil, err
-	}
-	return &Looker{StateFile: stateFile, runtime: r}, nil
+// NewLooker returns a looker that asks containerd.
+func NewLooker(containerd grpc.ClientConnInterface, stateFile string) *Looker {
+	return &Looker{StateFile: stateFile, runtime: &runtime{containerd}}
 }
 
 // Begin begins a pass. What nobody asked for in the one before is forgotten.

@@ -10,7 +10,6 @@ import (
 	imagesapi "github.com/containerd/containerd/api/services/images/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
@@ -32,7 +31,6 @@ const (
 	callTimeout = 10 * time.Second
 	// pullTimeout bounds one pull; the runtime itself gives up on one without progress.
 	pullTimeout = 30 * time.Minute
-	maxMessage  = 32 << 20
 )
 
 // present is an image that the runtime has.
@@ -67,19 +65,7 @@ func (s stock) alone(reference string) bool {
 }
 
 // runtime talks to containerd, by CRI and by its own API.
-type runtime struct{ connection *grpc.ClientConn }
-
-// dial connects when it is first used.
-func dial(endpoint string) (*runtime, error) {
-	connection, err := grpc.NewClient(endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)))
-	if err != nil {
-		return nil, fmt.Errorf("container runtime: %w", err)
-	}
-	return &runtime{connection}, nil
-}
-
-func (r *runtime) Close() error { return r.connection.Close() }
+type runtime struct{ connection grpc.ClientConnInterface }
 
 // within bounds a call to containerd's own API.
 func within(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -4,16 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"google.golang.org/grpc"
 )
 
-// Unpin takes the agent's pins away, for a node that the agent leaves. Endpoint is the
-// container runtime's.
-func Unpin(ctx context.Context, endpoint string) error {
-	r, err := dial(endpoint)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = r.Close() }()
+// Unpin takes the agent's pins away, for a node that the agent leaves. The connection is
+// to containerd.
+func Unpin(ctx context.Context, connection grpc.ClientConnInterface) error {
+	r := &runtime{connection}
 	s, err := r.stock(ctx)
 	if err != nil {
 		return fmt.Errorf("pins of images stay, run this again when the runtime answers: %w", err)

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"rekindle.edge/agent/config"
+	"rekindle.edge/agent/cri"
 	"rekindle.edge/agent/daemon"
 	"rekindle.edge/agent/host"
 	"rekindle.edge/agent/readiness/dryrun"
@@ -154,6 +155,7 @@ func (n *node) startAgent() {
 	ctx, cancel := context.WithCancel(logr.NewContext(ctx, log))
 	done := make(chan struct{})
 	ready := make(chan struct{})
+	runtime := cri.New("unix://" + n.runtime.socket)
 	var judge *dryrun.DryRun
 	if n.judge != nil {
 		judge = n.judge()
@@ -163,10 +165,10 @@ func (n *node) startAgent() {
 		defer close(done)
 		Expect(daemon.Daemon{
 			Config: config.Config{
-				Kubeconfig: n.path("kubeconfig"), CRIEndpoint: "unix://" + n.runtime.socket, StateDir: n.path("state"),
+				Kubeconfig: n.path("kubeconfig"), StateDir: n.path("state"),
 				KubeletHealthz: n.health.URL, KubeletRootDir: n.dir, KubeletUnit: "kubelet.service", ContainerdUnit: "containerd.service",
 			},
-			Machine: daemon.Machine{Clock: n.clock, Processes: n, Units: n, BootID: func() (string, error) { return n.bootID(), nil }},
+			Machine: daemon.Machine{Clock: n.clock, Processes: n, Units: n, Runtime: runtime, BootID: func() (string, error) { return n.bootID(), nil }},
 			DryRun:  judge,
 			Version: "v0-test", Ready: func() { close(ready) },
 		}.Run(ctx)).To(Succeed())
@@ -174,6 +176,7 @@ func (n *node) startAgent() {
 	n.stopAgent = sync.OnceFunc(func() {
 		cancel()
 		<-done
+		_ = runtime.Close()
 		GinkgoWriter.Printf("--- agent of %s\n%s", n.bootID(), n.log.String())
 	})
 	Eventually(ready).Should(BeClosed())
