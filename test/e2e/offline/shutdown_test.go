@@ -3,6 +3,7 @@ package offline
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -26,7 +27,12 @@ var _ = Describe("An orderly shutdown that the cloud has not heard of", func() {
 
 		By("the node is shut down while it is cut off")
 		DeferCleanup(func(ctx SpecContext) { Expect(node.RestoreWAN(ctx)).To(Succeed()) })
+		// Kubelet's last words are lost, here as on a plain node, if it ends while the API server is
+		// still waited for.
+		cuts := func() int { return strings.Count(wholeLog("agent.log"), "API server does not answer the local API") }
+		earlier := cuts()
 		Expect(node.CutWAN(ctx, edgenode.WANBlackhole)).To(Succeed())
+		Eventually(cuts).WithTimeout(soon).WithPolling(poll).Should(BeNumerically(">", earlier))
 		logs := node.Current().Logs
 		Expect(node.Shutdown(ctx)).To(Succeed())
 		log, err := os.ReadFile(filepath.Join(logs, "kubelet.log"))
