@@ -79,6 +79,7 @@ func (n *installed) answers(ctx context.Context, store *snapshot.Store, m *mirro
 		Pods:   func() []types.UID { return uids(objects) },
 	}
 	handler.Edit, handler.Listed = edits.For, witness.Listed
+	handler.Written = m.Written
 	handler.StatusWritten = func(info *request.RequestInfo, object []byte) {
 		switch {
 		case object == nil:

@@ -31,6 +31,8 @@ type gets struct {
 	due map[snapshot.Scope]time.Time
 	// moving are objects that are on their way to something else, and when they were read.
 	moving map[snapshot.Scope]time.Time
+	// stale are objects that were written since they were last asked for.
+	stale map[snapshot.Scope]bool
 	// known are objects that were read in this epoch. The first answer holds whatever the
 	// snapshot has; a later one that is older than what was written through is ignored.
 	known map[snapshot.Scope]bool
@@ -38,7 +40,7 @@ type gets struct {
 }
 
 func newGets(s *session) *gets {
-	return &gets{session: s, changed: make(chan struct{}, 1), due: map[snapshot.Scope]time.Time{}, moving: map[snapshot.Scope]time.Time{}, known: map[snapshot.Scope]bool{}, epoch: s.m.currentEpoch()}
+	return &gets{session: s, changed: make(chan struct{}, 1), due: map[snapshot.Scope]time.Time{}, moving: map[snapshot.Scope]time.Time{}, stale: map[snapshot.Scope]bool{}, known: map[snapshot.Scope]bool{}, epoch: s.m.currentEpoch()}
 }
 
 // turn makes everything due when the line of versions has broken.
@@ -64,6 +66,7 @@ func (g *gets) want(set objectSet) {
 			delete(g.due, scope)
 			delete(g.known, scope)
 			delete(g.moving, scope)
+			delete(g.stale, scope)
 		}
 	}
 	for scope := range set {
@@ -78,6 +81,30 @@ func (g *gets) want(set objectSet) {
 	}
 	g.mu.Unlock()
 	signal(g.changed)
+}
+
+// written says that an object has changed; without a name, that one of its kind was made.
+func (g *gets) written(scope snapshot.Scope) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for kept := range g.due {
+		if kept == scope || scope.Name == "" && kept.Resource == scope.Resource && kept.Namespace == scope.Namespace {
+			g.due[kept], g.stale[kept] = time.Time{}, true
+			signal(g.changed)
+		}
+	}
+}
+
+// heed takes note of what is written, until ctx ends.
+func (g *gets) heed(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case scope := <-g.m.written:
+			g.written(scope)
+		}
+	}
 }
 
 func (g *gets) run(ctx context.Context) {
@@ -97,6 +124,7 @@ func (g *gets) take(now time.Time) []snapshot.Scope {
 	for scope, at := range g.due {
 		if !now.Before(at) {
 			due = append(due, scope)
+			delete(g.stale, scope)
 		}
 	}
 	return due
@@ -156,7 +184,7 @@ func (g *gets) read(ctx context.Context, due []snapshot.Scope) {
 			wait = unsettledEvery
 		}
 		g.mu.Lock()
-		if _, ok := g.due[a.scope]; ok {
+		if _, ok := g.due[a.scope]; ok && !g.stale[a.scope] {
 			g.due[a.scope] = time.Now().Add(wait)
 			delete(g.moving, a.scope)
 			if moving {

@@ -25,6 +25,8 @@ type Mirror struct {
 	specChanged chan struct{}
 	// afresh has room for one signal that there may be a way to the server since now.
 	afresh chan struct{}
+	// written has room for a burst of objects that were written through the local API.
+	written chan snapshot.Scope
 
 	mu sync.Mutex
 	// spec is nil while no policy applies.
@@ -49,7 +51,7 @@ type Mirror struct {
 
 // New returns a mirror into objects. Wall is the time of day. Changed must not block.
 func New(objects *snapshot.Objects, wall func() time.Time, changed func()) *Mirror {
-	m := &Mirror{objects: objects, wall: wall, changed: changed, specChanged: make(chan struct{}, 1), afresh: make(chan struct{}, 1), states: map[*scopeState]bool{}}
+	m := &Mirror{objects: objects, wall: wall, changed: changed, specChanged: make(chan struct{}, 1), afresh: make(chan struct{}, 1), written: make(chan snapshot.Scope, 64), states: map[*scopeState]bool{}}
 	m.loadLine()
 	return m
 }
@@ -71,6 +73,16 @@ func (m *Mirror) Adopt(spec *snapshot.Spec) {
 
 // LinkUp is told that the node has a way to the API server since now.
 func (m *Mirror) LinkUp() { signal(m.afresh) }
+
+// Written is told of an object that was written at the API server through the local API; without
+// a name, of one that was made. What the node cannot watch is read again then: kubelet registers
+// a CSI driver in its CSINode, and must find it there after a restart that is cut off.
+func (m *Mirror) Written(scope snapshot.Scope) {
+	select {
+	case m.written <- scope:
+	default: // it is read within minutes, as everything is
+	}
+}
 
 func (m *Mirror) currentSpec() v1alpha1.NodeRecoverySpec {
 	m.mu.Lock()

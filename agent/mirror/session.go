@@ -75,6 +75,7 @@ func (m *Mirror) Run(ctx context.Context, node string, config *rest.Config) erro
 	}
 	all.Go(func() { s.runClosure(ctx) })
 	all.Go(func() { s.gets.run(ctx) })
+	all.Go(func() { s.gets.heed(ctx) })
 	all.Go(func() { s.runWarm(ctx) })
 	all.Go(func() { s.runTokens(ctx) })
 	all.Go(func() { s.runSteps(ctx) })

@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -62,5 +63,39 @@ func TestWhatMovesIsReadWhenPodsChange(t *testing.T) {
 	g.want(objectSet{still: true})
 	if len(g.moving) != 0 {
 		t.Errorf("what nobody wants any more is kept: %v", g.moving)
+	}
+}
+
+// TestWhatIsWrittenIsReadAgain: also when it was written while it was being read.
+func TestWhatIsWrittenIsReadAgain(t *testing.T) {
+	now := time.Now()
+	own, claim := snapshot.Scope{Resource: csiNodes, Name: "edge-1"}, snapshot.Scope{Resource: claims, Namespace: "shop", Name: "data"}
+	cases := map[string]struct {
+		written snapshot.Scope
+		want    []snapshot.Scope
+	}{
+		"the node's own CSINode":        {written: own, want: []snapshot.Scope{own}},
+		"a CSINode that was made":       {written: snapshot.Scope{Resource: csiNodes}, want: []snapshot.Scope{own}},
+		"what is not kept":              {written: snapshot.Scope{Resource: claims, Namespace: "shop", Name: "other"}},
+		"one made in another namespace": {written: snapshot.Scope{Resource: claims, Namespace: "depot"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			g := &gets{
+				changed: make(chan struct{}, 1), stale: map[snapshot.Scope]bool{},
+				due: map[snapshot.Scope]time.Time{own: now.Add(slowly), claim: now.Add(slowly)},
+			}
+			g.written(tc.written)
+			if got := g.take(now); !slices.Equal(got, tc.want) {
+				t.Errorf("read now: %v, want %v", got, tc.want)
+			}
+			if len(g.stale) > 0 {
+				t.Errorf("still to be read when it is being read: %v", g.stale)
+			}
+			g.written(tc.written)
+			if got := len(g.stale); got != len(tc.want) {
+				t.Errorf("%d to be read again after this read, want %d", got, len(tc.want))
+			}
+		})
 	}
 }

@@ -107,14 +107,24 @@ func (o *overheard) Write(data []byte) (int, error) {
 // Unwrap lets the answer be flushed.
 func (o *overheard) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 
-// overhear has lists wait for the write that w answers, if the mirror hears of such.
+// overhear has lists wait for the write that w answers, if the mirror hears of such, and tells
+// of it.
 func (h *Handler) overhear(w http.ResponseWriter, info *request.RequestInfo) http.ResponseWriter {
-	resource := resourceOf(info)
-	if info.Subresource != "" && info.Subresource != "status" || !h.Objects.Known(scopeOf(info)) {
+	if info.Subresource != "" && info.Subresource != "status" {
 		return w
 	}
-	_, _, cursor := h.collections.Of(resource).ListAndWatch()
+	scope := scopeOf(info)
+	raise := func() {}
+	if h.Objects.Known(scope) {
+		_, _, cursor := h.collections.Of(scope.Resource).ListAndWatch()
+		raise = func() {
+			h.barriers.raise(scope.Resource, cursor, collection.Key{Namespace: info.Namespace, Name: info.Name})
+		}
+	}
 	return &overheard{ResponseWriter: w, succeeded: sync.OnceFunc(func() {
-		h.barriers.raise(resource, cursor, collection.Key{Namespace: info.Namespace, Name: info.Name})
+		raise()
+		if h.Written != nil {
+			h.Written(scope)
+		}
 	})}
 }

@@ -94,6 +94,9 @@ type Handler struct {
 	// StatusWritten is told of every status that kubelet wrote, and the object with it; the
 	// object is nil if the write went to the API server.
 	StatusWritten func(info *request.RequestInfo, object []byte)
+	// Written is told of every object that was written at the API server from here, by name, or
+	// without one if it was made; unset: nobody asks.
+	Written func(snapshot.Scope)
 	// EventWritten is told of every event that kubelet makes, of the core group; unset: nobody
 	// asks.
 	EventWritten func(*corev1.Event)
