@@ -43,7 +43,7 @@ func (s *Server) answered(w http.ResponseWriter, r *http.Request, info *request.
 		}
 		l = s.local.Load()
 	}
-	return l != nil && (*l).Serve(w, r, info, callerOf(r, c))
+	return l != nil && (*l).Serve(w, r, info, s.callerOf(r, c))
 }
 
 // CA is the authority, in PEM, that signed the serving certificate.
@@ -117,9 +117,9 @@ func refuseWorthless(response *http.Response) error {
 	return nil
 }
 
-func callerOf(r *http.Request, c caller) answer.Caller {
+func (s *Server) callerOf(r *http.Request, c caller) answer.Caller {
 	if c == node {
-		return answer.Caller{Node: true}
+		return answer.Caller{Node: true, Process: func() bool { return s.fromKubelet(r) }}
 	}
 	_, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	return answer.Caller{Token: strings.TrimSpace(token)}

@@ -49,18 +49,40 @@ func (s *Server) isKubelet(r *http.Request) bool {
 	if identity := s.upstream.reread(); identity == nil || time.Now().Before(identity.Certificate.Leaf.NotAfter) {
 		return false
 	}
-	if conn.kubelets.Load() {
-		return true
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), kubeletTimeout)
-	defer cancel()
-	is, err := s.Kubelet(ctx, conn.local, conn.remote)
+	known := conn.kubelets.Load()
+	is, err := s.ownedByKubelet(r.Context(), conn)
 	if err != nil {
 		s.log.Error(err, "Process behind a request without a certificate cannot be told, it is refused")
 	}
-	if is {
-		conn.kubelets.Store(true)
+	if is && !known {
 		s.log.Info("Kubelet shows no certificate, since its own has expired; it is known by its process")
 	}
 	return is
+}
+
+// fromKubelet says whether the process behind a request of the node's own is kubelet's.
+func (s *Server) fromKubelet(r *http.Request) bool {
+	conn, ok := r.Context().Value(connectionKey{}).(*connection)
+	if !ok || s.Kubelet == nil {
+		return false
+	}
+	is, err := s.ownedByKubelet(r.Context(), conn)
+	if err != nil {
+		s.log.Error(err, "Process behind a request cannot be told, it is not taken for kubelet's", "userAgent", r.UserAgent())
+	}
+	return is
+}
+
+// ownedByKubelet says whether kubelet's process holds the other end of a connection.
+func (s *Server) ownedByKubelet(ctx context.Context, conn *connection) (bool, error) {
+	if conn.kubelets.Load() {
+		return true, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, kubeletTimeout)
+	defer cancel()
+	is, err := s.Kubelet(ctx, conn.local, conn.remote)
+	if is {
+		conn.kubelets.Store(true)
+	}
+	return is, err
 }

@@ -9,6 +9,10 @@ import (
 	"net/netip"
 	"path/filepath"
 	"testing"
+
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"rekindle.edge/agent/localapi/answer"
 )
 
 // expire gives the node's certificate an end in the past.
@@ -67,6 +71,63 @@ func TestKubeletWhoseCertificateHasExpired(t *testing.T) {
 			}
 			if tc.want == 200 && (len(asked) != 1 || "https://"+asked[0].String() != l.url) {
 				t.Errorf("asked for connections to %v, want once to %s", asked, l.url)
+			}
+		})
+	}
+}
+
+// asking tells of each caller whether it is kubelet's process.
+type asking chan bool
+
+func (a asking) Serve(w http.ResponseWriter, _ *http.Request, _ *request.RequestInfo, caller answer.Caller) bool {
+	a <- caller.Process != nil && caller.Process()
+	w.WriteHeader(http.StatusOK)
+	return true
+}
+
+func TestKubeletIsKnownByItsProcess(t *testing.T) {
+	cases := map[string]struct {
+		owner bool
+		err   error
+		token string
+		want  bool
+	}{
+		"kubelet under any name":          {owner: true, want: true},
+		"another program with its key":    {},
+		"one that cannot be told":         {owner: true, err: errors.New("no answer")},
+		"a token is nobody's of the node": {owner: true, token: "Bearer x"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			upstream, ca := apiServer(t, echo)
+			k := newKubelet(t, upstream.URL, ca)
+			calls := 0
+			l := startLocal(t, k.source(), func(s *Server) {
+				s.Kubelet = func(context.Context, netip.AddrPort, netip.AddrPort) (bool, error) {
+					calls++
+					return tc.owner && tc.err == nil, tc.err
+				}
+			})
+			told := make(asking, 2)
+			l.Answer(told)
+			certificate := &k.certificate
+			if tc.token != "" {
+				certificate = nil
+			}
+			client := l.client(certificate)
+			for range 2 {
+				r, err := http.NewRequest(http.MethodGet, l.url+pods, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.Header.Set("Authorization", tc.token)
+				do(t, client, r)
+				if got := <-told; got != tc.want {
+					t.Errorf("kubelet's: %v, want %v", got, tc.want)
+				}
+			}
+			if tc.want && calls != 1 {
+				t.Errorf("the service manager was asked %d times, want once a connection", calls)
 			}
 		})
 	}

@@ -201,7 +201,9 @@ func newRig(t *testing.T, reach Reach, known ...snapshot.Scope) *rig {
 		if err != nil {
 			t.Error(err)
 		}
-		if !handler.Serve(w, request, info, Caller{Node: request.Header.Get("Authorization") == ""}) {
+		if !handler.Serve(w, request, info, Caller{
+			Node: request.Header.Get("Authorization") == "", Process: func() bool { return request.Header.Get("Process") == "kubelet" },
+		}) {
 			r.link.passed++
 			_, _ = fmt.Fprint(w, "upstream")
 		}

@@ -3,6 +3,7 @@ package answer
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -39,8 +40,16 @@ type Objects interface {
 type Caller struct {
 	// Node: it is the node itself.
 	Node bool
+	// Process says whether the node's connection is kubelet's; nil: that cannot be told.
+	Process func() bool
 	// Token is the bearer's, if it is not the node.
 	Token string
+}
+
+// kubelet says whether a caller is kubelet, and not somebody else who holds the node's key. A
+// kubelet that runs under another name, as a part of something larger, is known by its process.
+func (c Caller) kubelet(r *http.Request) bool {
+	return c.Node && (strings.HasPrefix(r.UserAgent(), "kubelet/") || c.Process != nil && c.Process())
 }
 
 // Access decides whether a caller may have an answer of the node's own.

@@ -2,7 +2,6 @@ package answer
 
 import (
 	"net/http"
-	"strings"
 	"time"
 
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -22,18 +21,20 @@ const (
 // up. A refusal would make kubelet wait twice as long before each further question, up to
 // two minutes: the volume would come that much after the link.
 func (h *Handler) hold(r *http.Request, info *request.RequestInfo, caller Caller) {
-	if h.Held == nil || info.Verb != "get" || !caller.Node || !strings.HasPrefix(r.UserAgent(), "kubelet/") {
+	if h.Held == nil || info.Verb != "get" {
 		return
 	}
 	resource, key := resourceOf(info), collection.Key{Namespace: info.Namespace, Name: info.Name}
+	held := func() bool {
+		item := h.collections.Of(resource).Get(key)
+		return item != nil && h.Held(resource, item) != ""
+	}
+	if !held() || !caller.kubelet(r) {
+		return
+	}
 	ticker := time.NewTicker(holdEvery)
 	defer ticker.Stop()
-	var linked time.Duration
-	for linked < linkedHold {
-		item := h.collections.Of(resource).Get(key)
-		if item == nil || h.Held(resource, item) == "" {
-			return
-		}
+	for linked := time.Duration(0); linked < linkedHold && held(); {
 		select {
 		case <-r.Context().Done():
 			return

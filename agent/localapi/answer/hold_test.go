@@ -31,13 +31,15 @@ func TestHold(t *testing.T) {
 		released, left time.Duration
 		want           time.Duration
 	}{
-		"kubelet waits until it is released":                 {reach: CutOff, released: 20 * time.Second, want: 20 * time.Second},
-		"and not longer than it wants to":                    {reach: CutOff, left: 5 * time.Second, want: 5 * time.Second},
-		"while the API server answers it decides in a while": {reach: Linked, want: linkedHold},
-		"and at once when the mirror has heard it":           {reach: Linked, released: 300 * time.Millisecond, want: 300 * time.Millisecond},
-		"what is not stored is not held":                     {reach: CutOff, name: "other"},
-		"people are told at once":                            {reach: CutOff, userAgent: "kubectl/v1.37.2"},
-		"pods too":                                           {reach: CutOff, caller: Caller{Token: "x"}},
+		"kubelet waits until it is released":                   {reach: CutOff, released: 20 * time.Second, want: 20 * time.Second},
+		"and not longer than it wants to":                      {reach: CutOff, left: 5 * time.Second, want: 5 * time.Second},
+		"while the API server answers it decides in a while":   {reach: Linked, want: linkedHold},
+		"and at once when the mirror has heard it":             {reach: Linked, released: 300 * time.Millisecond, want: 300 * time.Millisecond},
+		"what is not stored is not held":                       {reach: CutOff, name: "other"},
+		"people are told at once":                              {reach: CutOff, userAgent: "kubectl/v1.37.2"},
+		"but a kubelet by another name is told by its process": {reach: CutOff, userAgent: "k3s/v1.37.2", caller: Caller{Process: func() bool { return true }}, left: time.Second, want: time.Second},
+		"and nobody else is":                                   {reach: CutOff, userAgent: "k3s/v1.37.2", caller: Caller{Process: func() bool { return false }}},
+		"pods too":                                             {reach: CutOff, caller: Caller{Token: "x"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -66,9 +68,7 @@ func TestHold(t *testing.T) {
 					t.Fatal(err)
 				}
 				caller, asked := tc.caller, tc.name
-				if caller == (Caller{}) {
-					caller.Node = true
-				}
+				caller.Node = caller.Token == ""
 				if asked == "" {
 					asked = "csi-1"
 				}

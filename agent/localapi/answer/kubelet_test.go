@@ -19,11 +19,12 @@ func TestOnlyKubeletGetsWhatIsChangedForIt(t *testing.T) {
 		header []string
 		want   bool
 	}{
-		"kubelet's list":              {path: allPods, header: []string{kubelet}, want: true},
-		"another program of the node": {path: allPods, header: []string{other}},
-		"a pod that says so":          {path: allPods, header: []string{kubelet, "Authorization: Bearer x"}},
-		"kubelet's get of one":        {path: "/api/v1/namespaces/default/pods/web-1", header: []string{kubelet}},
-		"kubelet's configmap":         {path: oneConfig + "settings", header: []string{kubelet}},
+		"kubelet's list": {path: allPods, header: []string{kubelet}, want: true},
+		"the list of a kubelet in something larger": {path: allPods, header: []string{"User-Agent: k3s/v1.37.2", "Process: kubelet"}, want: true},
+		"another program of the node":               {path: allPods, header: []string{other}},
+		"a pod that says so":                        {path: allPods, header: []string{kubelet, "Authorization: Bearer x"}},
+		"kubelet's get of one":                      {path: "/api/v1/namespaces/default/pods/web-1", header: []string{kubelet}},
+		"kubelet's configmap":                       {path: oneConfig + "settings", header: []string{kubelet}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

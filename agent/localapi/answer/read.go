@@ -153,10 +153,8 @@ func (h *Handler) holds(info *request.RequestInfo, r *http.Request, caller Calle
 // kubelets says whether a request is one of those that kubelet's own picture of node and
 // pods comes from.
 func (h *Handler) kubelets(r *http.Request, info *request.RequestInfo, caller Caller) bool {
-	if !caller.Node || info.Verb == "get" || !strings.HasPrefix(r.UserAgent(), "kubelet/") {
-		return false
-	}
-	return slices.Contains(requirements(r), "spec.nodeName="+h.Node()) || info.Resource == "nodes" && info.Name == h.Node()
+	own := slices.Contains(requirements(r), "spec.nodeName="+h.Node()) || info.Resource == "nodes" && info.Name == h.Node()
+	return own && info.Verb != "get" && caller.kubelet(r)
 }
 
 func requirements(r *http.Request) []string {
