@@ -67,9 +67,9 @@ func (h Hook) Args() []string {
 	}
 }
 
-// Set writes what kubelet's next start takes up.
-func (h Hook) Set() error {
-	kubeconfig, err := h.kubeconfig()
+// set writes what kubelet's next start takes up.
+func (h Hook) set(m *made) error {
+	kubeconfig, err := m.kubeconfigOf(h)
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func TestHookSet(t *testing.T) {
 	if hook.IsSet() {
 		t.Error("set before it was set")
 	}
-	if err := hook.Set(); err != nil {
+	if err := hook.set(&made{}); err != nil {
 		t.Fatal(err)
 	}
 	if !hook.IsSet() {
@@ -87,7 +87,7 @@ func TestHookSetNeedsAKubeconfig(t *testing.T) {
 			} else if err := os.WriteFile(hook.Kubeconfigs[1], []byte(tc.content), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			err := hook.Set()
+			err := hook.set(&made{})
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("error %v, want one with %q", err, tc.want)
 			}

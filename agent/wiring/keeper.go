@@ -33,6 +33,7 @@ type Keeper struct {
 	// Tell is called with each new state: nil when kubelet is wired, else why it is not.
 	Tell func(error)
 
+	made    made
 	serving time.Time // since when the agent serves
 	// suspect is a process that ran without the arguments when it was last looked at.
 	suspect int
@@ -78,7 +79,7 @@ func (k *Keeper) set() error {
 	if pause := k.Hook.Pause(); k.Clock.Since(k.serving) < pause {
 		return fmt.Errorf("kubelet was restarted without the agent, which did not serve; it is taken back once the agent has served for %s", pause)
 	}
-	if err := k.Hook.Set(); err != nil {
+	if err := k.Hook.set(&k.made); err != nil {
 		return fmt.Errorf("kubelet cannot be wired: %w", err)
 	}
 	return nil
