@@ -9,19 +9,25 @@ import (
 	"rekindle.edge/agent/snapshot"
 )
 
-// dryRunAfter is the longest that the first dry run waits for the recovery to be over: the
-// pods need the processors more.
-const dryRunAfter = time.Minute
+const (
+	// dryRunAfter is the longest that the first dry run waits for the recovery to be over: the
+	// pods need the processors more.
+	dryRunAfter = time.Minute
+	// dryRunPause is before it otherwise: kubelet's first lists need them more.
+	dryRunPause = time.Second
+)
 
 // runDryRun makes dry runs until ctx ends; recovering says that a recovery is measured.
 func (d Daemon) runDryRun(ctx context.Context, l *loop, objects *snapshot.Objects, recovering bool) {
-	if recovering {
-		select {
-		case <-ctx.Done():
-			return
-		case <-l.closed:
-		case <-time.After(dryRunAfter):
-		}
+	over, limit := l.closed, dryRunAfter
+	if !recovering {
+		over, limit = nil, dryRunPause
+	}
+	select {
+	case <-ctx.Done():
+		return
+	case <-over:
+	case <-time.After(limit):
 	}
 	d.DryRun.Run(ctx, objects, func() *snapshot.Spec { return l.reported.Load().Spec }, l.signal)
 }
