@@ -91,7 +91,7 @@ func (n *installed) answers(ctx context.Context, store *snapshot.Store, m *mirro
 	}
 	holding.Begin(objects, m.Offline)
 	handler.Held, handler.ListRefused = holding.Why, holding.ListRefused
-	handler.Metrics, handler.Exposition, err = exposition(nodeCollector{trusted: objects.Trusted, linked: linked, last: witness.LastRecovery, verdict: witness.Verdict}, n.old.metrics()...)
+	handler.Metrics, handler.Exposition, err = exposition(nodeCollector{trusted: objects.Trusted, linked: linked, last: witness.LastRecovery, verdict: witness.Verdict, forecast: witness.Forecast}, n.old.metrics()...)
 	if err != nil {
 		log.Error(err, "Nothing is counted, and /metrics is the API server's")
 		handler.Metrics, handler.Exposition = nil, nil

@@ -74,10 +74,7 @@ func doctorReport(facts report.Facts, source string) doctor.Report {
 	}
 	r := doctor.Report{
 		Ready: facts.Ready.Status, Reason: facts.Ready.Reason, Message: facts.Ready.Message,
-		Findings: facts.Findings, Forecast: facts.Forecast, TargetSeconds: defaultTarget, Source: source,
-	}
-	if facts.Spec != nil && facts.Spec.Spec.Target.RecoverySeconds > 0 {
-		r.TargetSeconds = facts.Spec.Spec.Target.RecoverySeconds
+		Findings: facts.Findings, Forecast: facts.Forecast, TargetSeconds: targetOf(facts.Spec), Source: source,
 	}
 	if !facts.SurvivesUntil.IsZero() {
 		r.SurvivesOfflineUntil = &metav1.Time{Time: facts.SurvivesUntil}
@@ -87,6 +84,13 @@ func doctorReport(facts report.Facts, source string) doctor.Report {
 
 // defaultTarget in seconds applies while no policy does.
 const defaultTarget = 30
+
+func targetOf(spec *snapshot.Spec) int32 {
+	if spec == nil || spec.Spec.Target.RecoverySeconds == 0 {
+		return defaultTarget
+	}
+	return spec.Spec.Target.RecoverySeconds
+}
 
 // doctorCommand prints whether the node would come back. Its exit code says it too.
 func doctorCommand(args []string, stdout, stderr io.Writer) int {
@@ -176,9 +180,9 @@ func examine(ctx context.Context, settings config.Config) (doctor.Report, error)
 	result := run.Once(ctx)
 	facts := report.Facts{
 		Spec: contents.Spec, Findings: readiness.Sort(result.Findings), SurvivesUntil: result.SurvivesUntil,
-		Forecast: readiness.Forecast(contents.Recoveries),
 	}
 	facts.Ready = readiness.Conclude(facts.Findings, result.Invisible)
+	facts.Forecast = readiness.Forecast(contents.Recoveries, result.Plan, targetOf(contents.Spec))
 	return doctorReport(facts, doctor.FromStore), nil
 }
 

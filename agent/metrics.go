@@ -26,6 +26,8 @@ var (
 		"1 when the newest record is complete, 0 when it is not; absent when there is none.", []string{"connectivity"}, nil)
 	restartReady = prometheus.NewDesc("rekindle_restart_ready",
 		"1 when the node would come back by itself if it restarted now, cut off, 0 when it or a pod of it would not; absent while that cannot be told.", nil, nil)
+	forecastSeconds = prometheus.NewDesc("rekindle_forecast_seconds",
+		"Recovery to expect of the next restart that is cut off, in seconds from kernel start; absent while nothing is known of the node's restarts.", nil, nil)
 	findings = prometheus.NewDesc("rekindle_findings",
 		"Reasons why the node would not come back as it should; absent until there was a dry run.", []string{"severity"}, nil)
 )
@@ -38,11 +40,13 @@ type nodeCollector struct {
 	last func() *v1alpha1.Recovery
 	// verdict is the condition RestartReady, and the number of findings by severity.
 	verdict func() (metav1.Condition, map[v1alpha1.Severity]int)
+	// forecast is nil until there was a dry run.
+	forecast func() *v1alpha1.Forecast
 }
 
 // Describe implements prometheus.Collector.
 func (c nodeCollector) Describe(descs chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{podListTrusted, apiServerAnswers, recoverySeconds, recoveryComplete, restartReady, findings} {
+	for _, desc := range []*prometheus.Desc{podListTrusted, apiServerAnswers, recoverySeconds, recoveryComplete, restartReady, forecastSeconds, findings} {
 		descs <- desc
 	}
 }
@@ -61,6 +65,9 @@ func (c nodeCollector) Collect(metrics chan<- prometheus.Metric) {
 	}
 	for severity, count := range found {
 		gauge(findings, float64(count), string(severity))
+	}
+	if forecast := c.forecast(); forecast != nil && forecast.BasedOn > 0 {
+		gauge(forecastSeconds, float64(forecast.TotalMilliseconds)/1000)
 	}
 	if last := c.last(); last != nil {
 		connectivity := "offline"

@@ -21,12 +21,13 @@ func TestExposition(t *testing.T) {
 		"a node that came back cut off": {
 			c: nodeCollector{
 				trusted: func() (bool, string) { return true, "" }, linked: func() bool { return false },
+				forecast: func() *v1alpha1.Forecast { return &v1alpha1.Forecast{TotalMilliseconds: 6500, BasedOn: 1} },
 				last: func() *v1alpha1.Recovery {
 					return &v1alpha1.Recovery{Result: v1alpha1.RecoveryComplete, ConnectivityAtStart: v1alpha1.ConnectivityOffline, TotalMilliseconds: ptr.To[int64](7250)}
 				},
 			},
 			want: []string{
-				"rekindle_api_server_answers 0", `rekindle_last_recovery_complete{connectivity="offline"} 1`,
+				"rekindle_api_server_answers 0", "rekindle_forecast_seconds 6.5", `rekindle_last_recovery_complete{connectivity="offline"} 1`,
 				`rekindle_last_recovery_seconds{connectivity="offline"} 7.25`, "rekindle_pod_list_trusted 1",
 			},
 		},
@@ -71,6 +72,9 @@ func TestExposition(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if tc.c.verdict == nil {
 				tc.c.verdict = func() (metav1.Condition, map[v1alpha1.Severity]int) { return metav1.Condition{}, nil }
+			}
+			if tc.c.forecast == nil {
+				tc.c.forecast = func() *v1alpha1.Forecast { return &v1alpha1.Forecast{} } // no history
 			}
 			_, handler, err := exposition(tc.c)
 			if err != nil {

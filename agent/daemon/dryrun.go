@@ -5,8 +5,10 @@ import (
 	"time"
 
 	"rekindle.edge/agent/readiness"
+	"rekindle.edge/agent/readiness/gather"
 	"rekindle.edge/agent/report"
 	"rekindle.edge/agent/snapshot"
+	"rekindle.edge/api/v1alpha1"
 )
 
 const (
@@ -34,7 +36,6 @@ func (d Daemon) runDryRun(ctx context.Context, l *loop, objects *snapshot.Object
 
 // judge adds the dry run's findings to the others, and makes the verdict over all of them.
 func (d Daemon) judge(facts *report.Facts) {
-	facts.Forecast = readiness.Forecast(facts.Recoveries)
 	if d.DryRun == nil {
 		return
 	}
@@ -45,4 +46,14 @@ func (d Daemon) judge(facts *report.Facts) {
 	facts.Findings = readiness.Sort(append(facts.Findings[:len(facts.Findings):len(facts.Findings)], result.Findings...))
 	facts.Ready = readiness.Conclude(facts.Findings, result.Invisible)
 	facts.SurvivesUntil = result.SurvivesUntil
+	facts.Forecast = readiness.Forecast(facts.Recoveries, result.Plan, targetSeconds(facts.Spec))
+}
+
+// notePlan writes down in a record what there was to start.
+func (l *loop) notePlan(record *v1alpha1.Recovery) {
+	var policy *v1alpha1.NodeRecoverySpec
+	if l.spec != nil {
+		policy = &l.spec.Spec
+	}
+	readiness.NotePlan(record, gather.Plan(l.store.Objects(), policy))
 }

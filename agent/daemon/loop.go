@@ -227,6 +227,7 @@ func (l *loop) settle() error {
 		down = boot.Down(state.LastSign, l.machine.Clock.Wall().Add(-now))
 	}
 	record := state.Close(down)
+	l.notePlan(&record)
 	if err := l.keep(record); err != nil {
 		return err
 	}

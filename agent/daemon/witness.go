@@ -37,6 +37,9 @@ func (w Witness) Verdict() (metav1.Condition, map[v1alpha1.Severity]int) {
 	return facts.Ready, count
 }
 
+// Forecast of the next restart; nil until there was a dry run.
+func (w Witness) Forecast() *v1alpha1.Forecast { return w.facts().Forecast }
+
 // Listed is called when kubelet was given a collection from the start.
 func (w Witness) Listed(resource schema.GroupVersionResource) {
 	at := w.loop.machine.Clock.Boot()

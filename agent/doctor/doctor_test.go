@@ -24,8 +24,16 @@ func TestAReportInWords(t *testing.T) {
 		not    string
 	}{
 		"ready, with a forecast": {
-			report: Report{Ready: metav1.ConditionTrue, Source: FromAgent, TargetSeconds: 30, Forecast: &v1alpha1.Forecast{TotalMilliseconds: 7140, BasedOn: 3}},
-			want:   []string{"would come back", "7.1s", "median of 3", "30 s", "Nothing is known"}, not: "copy of its store",
+			report: Report{Ready: metav1.ConditionTrue, Source: FromAgent, TargetSeconds: 30, Forecast: &v1alpha1.Forecast{TotalMilliseconds: 7140, BasedOn: 3, WithinTarget: v1alpha1.TruthTrue, SlowestStage: "db"}},
+			want:   []string{"would come back", "7.1s", "within the target of 30 s, by 3 restarts", "stage db", "Nothing is known"}, not: "copy of its store",
+		},
+		"ready, and slow": {
+			report: Report{Ready: metav1.ConditionTrue, TargetSeconds: 5, Forecast: &v1alpha1.Forecast{TotalMilliseconds: 7140, BasedOn: 1, WithinTarget: v1alpha1.TruthFalse}},
+			want:   []string{"LONGER than the target of 5 s, by 1 restart of"}, not: "stage",
+		},
+		"ready, without a history": {
+			report: Report{Ready: metav1.ConditionTrue, Forecast: &v1alpha1.Forecast{WithinTarget: v1alpha1.TruthUnknown}},
+			want:   []string{"No forecast: no restart of this node was measured"}, not: "0s",
 		},
 		"not ready": {
 			report: Report{Ready: metav1.ConditionFalse, Findings: []v1alpha1.Finding{finding}, Source: FromStore, SurvivesOfflineUntil: &until}, code: 1,

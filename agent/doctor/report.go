@@ -28,7 +28,8 @@ type Report struct {
 	// Findings are all of them, the worst first.
 	Findings             []v1alpha1.Finding `json:"findings"`
 	SurvivesOfflineUntil *metav1.Time       `json:"survivesOfflineUntil,omitempty"`
-	// Forecast is unset without a history. TargetSeconds is what it is held against.
+	// Forecast of the next restart, which says too that there is no history; nil: there was no
+	// dry run. TargetSeconds is what it is held against.
 	Forecast      *v1alpha1.Forecast `json:"forecast,omitempty"`
 	TargetSeconds int32              `json:"targetSeconds,omitempty"`
 	// Source is agent, or store when the agent did not answer.
@@ -81,12 +82,7 @@ func (r Report) Print(out io.Writer) error {
 		}
 	}
 	say("")
-	if r.Forecast == nil {
-		say("No forecast: this node has not come back cut off yet.")
-	} else {
-		say("Forecast: %s until the last pod is Ready (median of %d restarts of this node that began cut off; the target is %d s).",
-			(time.Duration(r.Forecast.TotalMilliseconds) * time.Millisecond).Round(100*time.Millisecond), r.Forecast.BasedOn, r.TargetSeconds)
-	}
+	say("%s", r.forecast())
 	if r.SurvivesOfflineUntil == nil {
 		say("Nothing is known that would break a restart by running out.")
 	} else {
@@ -97,4 +93,26 @@ func (r Report) Print(out io.Writer) error {
 	}
 	_, err := io.WriteString(out, text.String())
 	return err
+}
+
+// forecast in words.
+func (r Report) forecast() string {
+	f := r.Forecast
+	if f == nil || f.BasedOn == 0 {
+		return "No forecast: no restart of this node was measured to its end yet."
+	}
+	restarts := fmt.Sprintf("%d restarts", f.BasedOn)
+	if f.BasedOn == 1 {
+		restarts = "1 restart"
+	}
+	held := "within"
+	if f.WithinTarget != v1alpha1.TruthTrue {
+		held = "LONGER than"
+	}
+	text := fmt.Sprintf("Forecast: %s from kernel start until the last pod is Ready, %s the target of %d s, by %s of this node.",
+		(time.Duration(f.TotalMilliseconds) * time.Millisecond).Round(100*time.Millisecond), held, r.TargetSeconds, restarts)
+	if f.SlowestStage != "" {
+		text += " The stage " + f.SlowestStage + " takes most of it."
+	}
+	return text
 }

@@ -5,9 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"rekindle.edge/api/v1alpha1"
 )
@@ -37,30 +35,6 @@ func TestConclude(t *testing.T) {
 			got := Conclude(Sort(tc.findings), tc.invisible)
 			if got.Type != v1alpha1.ConditionRestartReady || got.Status != tc.status || got.Reason != tc.reason || !strings.Contains(got.Message, tc.says) {
 				t.Errorf("got %+v", got)
-			}
-		})
-	}
-}
-
-func TestForecast(t *testing.T) {
-	r := func(result v1alpha1.RecoveryResult, start v1alpha1.Connectivity, total int64) v1alpha1.Recovery {
-		return v1alpha1.Recovery{Result: result, ConnectivityAtStart: start, TotalMilliseconds: ptr.To(total)}
-	}
-	const complete, offline = v1alpha1.RecoveryComplete, v1alpha1.ConnectivityOffline
-	cases := map[string]struct {
-		recoveries []v1alpha1.Recovery
-		want       *v1alpha1.Forecast
-	}{
-		"no history": {},
-		"recoveries with the link up say nothing": {recoveries: []v1alpha1.Recovery{r(complete, v1alpha1.ConnectivityOnline, 1)}},
-		"one that did not end says nothing":       {recoveries: []v1alpha1.Recovery{{Result: v1alpha1.RecoveryIncomplete, ConnectivityAtStart: offline}}},
-		"the median":                              {recoveries: []v1alpha1.Recovery{r(complete, offline, 9), r(complete, offline, 1), r(complete, offline, 5)}, want: &v1alpha1.Forecast{TotalMilliseconds: 5, BasedOn: 3}},
-		"the lower of two":                        {recoveries: []v1alpha1.Recovery{r(complete, offline, 9), r(complete, offline, 1)}, want: &v1alpha1.Forecast{TotalMilliseconds: 1, BasedOn: 2}},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, Forecast(tc.recoveries)); diff != "" {
-				t.Errorf("forecast (-want +got):\n%s", diff)
 			}
 		})
 	}

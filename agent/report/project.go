@@ -48,7 +48,7 @@ type Facts struct {
 	Ready metav1.Condition
 	// SurvivesUntil is the first expiry that would break a restart; zero: none is known.
 	SurvivesUntil time.Time
-	// Forecast of the next recovery; nil: there is no history.
+	// Forecast of the next recovery; nil: there was no dry run.
 	Forecast *v1alpha1.Forecast
 	// Warm is the condition ImagesWarm. Unset: the agent is not installed.
 	Warm metav1.Condition
@@ -70,11 +70,11 @@ func Project(facts Facts, present v1alpha1.NodeRecoveryStatus, now metav1.Time) 
 	if facts.Spec != nil {
 		status.ObservedGeneration = facts.Spec.Generation
 	}
-	if kept := meta.FindStatusCondition(present.Conditions, v1alpha1.ConditionRestartReady); facts.Ready.Type == "" && kept != nil {
+	total := int32(len(facts.Findings))
+	if kept := meta.FindStatusCondition(present.Conditions, v1alpha1.ConditionRestartReady); facts.Ready.Type == "" && kept != nil && kept.Reason != v1alpha1.ReasonNotEvaluated {
 		facts.Ready = *kept
-		if kept.Reason == v1alpha1.ReasonNotEvaluated {
-			facts.Ready = metav1.Condition{}
-		}
+		facts.keep(present)
+		total = max(int32(len(facts.Findings)), present.FindingsTotal)
 	}
 	if kept := meta.FindStatusCondition(present.Conditions, v1alpha1.ConditionImagesWarm); facts.Warm.Reason == v1alpha1.ReasonNotEvaluated && kept != nil && present.Images != nil {
 		// An agent that has just begun must not write twice to say the same again.
@@ -93,7 +93,7 @@ func Project(facts Facts, present v1alpha1.NodeRecoveryStatus, now metav1.Time) 
 		status.Recoveries = append(status.Recoveries, bounded(record, i == 0))
 	}
 	status.Findings = worst(facts.Findings)
-	status.FindingsTotal = int32(len(facts.Findings))
+	status.FindingsTotal = total
 	status.MissedResources = facts.Missed
 	status.Forecast = facts.Forecast
 	if !facts.SurvivesUntil.IsZero() {
@@ -107,6 +107,23 @@ func Project(facts Facts, present v1alpha1.NodeRecoveryStatus, now metav1.Time) 
 		}
 	}
 	return ridesAlong(status, present)
+}
+
+// keep takes over what the last dry run of an earlier agent has said.
+func (f *Facts) keep(present v1alpha1.NodeRecoveryStatus) {
+	f.Forecast = present.Forecast
+	if until := present.SurvivesOfflineUntil; until != nil {
+		f.SurvivesUntil = until.Time
+	}
+	f.Findings = slices.Clone(f.Findings)
+	for _, finding := range present.Findings {
+		same := func(f v1alpha1.Finding) bool {
+			return f.Reason == finding.Reason && f.Pod == finding.Pod && f.Object == finding.Object
+		}
+		if !slices.ContainsFunc(f.Findings, same) {
+			f.Findings = append(f.Findings, finding)
+		}
+	}
 }
 
 // ridesAlong keeps the present snapshot, whose numbers change all the time, when nothing

@@ -45,6 +45,27 @@ func TestTheVerdictInTheStatus(t *testing.T) {
 	}
 }
 
+func TestAnAgentThatHasJustBegunKeepsTheLastDryRun(t *testing.T) {
+	ends := metav1.NewTime(time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC))
+	mirrored := v1alpha1.Finding{Reason: "ReadRefused", Severity: v1alpha1.SeverityBlocksPod, Message: "now"}
+	present := v1alpha1.NodeRecoveryStatus{
+		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionRestartReady, Status: metav1.ConditionFalse, Reason: "ImageMissing"}},
+		Findings:   []v1alpha1.Finding{{Reason: "ReadRefused", Message: "then"}, {Reason: "ImageMissing", Severity: v1alpha1.SeverityBlocksNode}},
+		Forecast:   &v1alpha1.Forecast{BasedOn: 2}, SurvivesOfflineUntil: &ends, FindingsTotal: 12,
+	}
+	got := Project(Facts{Findings: []v1alpha1.Finding{mirrored}}, present, ends)
+	if diff := cmp.Diff([]v1alpha1.Finding{present.Findings[1], mirrored}, got.Findings); diff != "" || got.FindingsTotal != 12 {
+		t.Errorf("total %d, findings (-want +got):\n%s", got.FindingsTotal, diff)
+	}
+	if got.Forecast != present.Forecast || !got.SurvivesOfflineUntil.Equal(&ends) {
+		t.Errorf("forecast %v, until %v", got.Forecast, got.SurvivesOfflineUntil)
+	}
+	ready := metav1.Condition{Type: v1alpha1.ConditionRestartReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonWouldComeBack}
+	if got = Project(Facts{Ready: ready}, got, ends); len(got.Findings) != 0 || got.FindingsTotal != 0 || got.Forecast != nil || got.SurvivesOfflineUntil != nil {
+		t.Errorf("after a dry run that found nothing: %+v", got)
+	}
+}
+
 func TestTheForecastInTheStatus(t *testing.T) {
 	ends := time.Date(2026, 12, 1, 12, 0, 0, 5, time.UTC)
 	forecast := &v1alpha1.Forecast{TotalMilliseconds: 7000, BasedOn: 3}

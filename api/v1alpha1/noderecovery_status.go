@@ -45,7 +45,7 @@ type NodeRecoveryStatus struct {
 	// +optional
 	SurvivesOfflineUntil *metav1.Time `json:"survivesOfflineUntil,omitempty"`
 
-	// forecast is the recovery time to expect. Unset: no history yet.
+	// forecast is the recovery time to expect. Unset: no dry run was made yet.
 	// +optional
 	Forecast *Forecast `json:"forecast,omitempty"`
 
@@ -150,15 +150,22 @@ type Finding struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Forecast is the recovery time to expect of the next restart.
+// Forecast is the recovery time to expect of the next restart that is cut off, by the node's
+// own restarts and by what it has to start now.
 type Forecast struct {
-	// totalMilliseconds from kernel start until the last expected pod is Ready.
+	// totalMilliseconds from kernel start until the last expected pod is Ready. Unset: no
+	// restart of this node was measured to its end yet, so nothing can be said.
 	// +optional
 	TotalMilliseconds int64 `json:"totalMilliseconds,omitempty"`
-	// basedOn is the number of measured recoveries behind the forecast.
+	// withinTarget says whether that keeps the target. Unknown: there is no forecast.
 	// +optional
-	BasedOn int32 `json:"basedOn,omitempty"`
-	// slowestStage dominates the forecast. Unset: no stages.
+	WithinTarget TruthValue `json:"withinTarget,omitempty"`
+	// basedOn is the number of measured restarts behind the forecast: those with the same
+	// stages, pods and probes if there are some, else all. 0: there is no history.
+	// +optional
+	BasedOn int32 `json:"basedOn"`
+	// slowestStage is the stage of the start-up order that takes longest of the forecast.
+	// Unset: there is one alone.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	SlowestStage string `json:"slowestStage,omitempty"`

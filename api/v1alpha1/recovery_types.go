@@ -207,6 +207,13 @@ type StageRecovery struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=317
 	WaitedFor string `json:"waitedFor,omitempty"`
+	// pods is the number of pods that the stage had to start. Unset: none, or not known.
+	// +optional
+	Pods int32 `json:"pods,omitempty"`
+	// probeWaitMilliseconds is how long their probes' initial delays and periods keep them
+	// from being called Ready. The forecast of other plans is made with it.
+	// +optional
+	ProbeWaitMilliseconds int64 `json:"probeWaitMilliseconds,omitempty"`
 }
 
 // StageResult says why a stage was not waited for any longer.

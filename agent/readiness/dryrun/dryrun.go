@@ -28,6 +28,8 @@ type Result struct {
 	Invisible []string
 	// SurvivesUntil is the first expiry that would break a restart; zero: none is known.
 	SurvivesUntil time.Time
+	// Plan is the start that is to be expected.
+	Plan []readiness.Stage
 }
 
 // DryRun keeps the last result.
@@ -44,7 +46,10 @@ func (d *DryRun) Latest() *Result { return d.latest.Load() }
 // Once makes one dry run.
 func (d *DryRun) Once(ctx context.Context) *Result {
 	facts := d.Gatherer.Facts(ctx)
-	return &Result{Findings: readiness.Check(facts), Invisible: facts.Invisible, SurvivesUntil: readiness.SurvivesUntil(facts)}
+	return &Result{
+		Findings: readiness.Check(facts), Invisible: facts.Invisible, SurvivesUntil: readiness.SurvivesUntil(facts),
+		Plan: readiness.Plan(facts.Pods, facts.Policy),
+	}
 }
 
 // Run makes dry runs until ctx ends, over objects and spec: soon after the snapshot has
