@@ -101,6 +101,7 @@ func (r *policyReconciler) setup(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.EdgeRecoveryPolicy{}, delayed(itself), builder.WithPredicates(whenUpdated(policyStatusMoved))).
 		Watches(&corev1.Node{}, delayed(r.everyPolicy), builder.WithPredicates(whenUpdated(nodeMovedOrLost))).
 		Watches(&v1alpha1.NodeRecovery{}, delayed(policyOf)).
+		Watches(&v1alpha1.NodeRecovery{}, telling(r.recorder)).
 		Complete(r)
 }
 
@@ -136,10 +137,11 @@ func nodeMovedOrLost(before, after client.Object) bool {
 	return nodeMoved(before, after) || outOfReach(before.(*corev1.Node)) != outOfReach(after.(*corev1.Node))
 }
 
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
 // delayed puts policies into the queue statusDelay from now. One that is there already
 // keeps its time, so a policy is never put off for ever.
 func delayed(policies func(context.Context, client.Object) []string) handler.EventHandler {
-	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	add := func(ctx context.Context, object client.Object, q queue) {
 		for _, name := range policies(ctx, object) {
 			q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}, statusDelay)

@@ -152,6 +152,21 @@ const (
 	IncompleteNoPodList = "NoPodList"
 )
 
+// Reasons of events about a NodeRecovery, which the manager makes of what its agent reports.
+const (
+	// EventRestartReady: the node would come back by itself if it restarted now, cut off.
+	EventRestartReady = "RestartReady"
+	// EventNotRestartReady: it, or a pod of it, would not; the note begins with the reason.
+	EventNotRestartReady = "NotRestartReady"
+	// EventRecovered: the node has restarted, and every expected pod is Ready.
+	EventRecovered = "Recovered"
+	// EventRecoveryIncomplete: the node has restarted, and not every expected pod is Ready.
+	EventRecoveryIncomplete = "RecoveryIncomplete"
+	// EventStageTimedOut: a stage of the start-up order did not get its pods in time, and the
+	// next one was opened.
+	EventStageTimedOut = "StageTimedOut"
+)
+
 // Label keys.
 const (
 	// LabelPolicy is set on a NodeRecovery to the name of its policy when that fits a

@@ -48,14 +48,14 @@ func report(recovery *v1alpha1.NodeRecovery, recoveries ...v1alpha1.Recovery) {
 	})
 }
 
-// told returns the reasons of the events about a policy, in order.
-func told(policy *v1alpha1.EdgeRecoveryPolicy) func() []string {
+// told returns the reasons of the events about an object, in order.
+func told(object client.Object) func() []string {
 	return func() []string {
 		var events eventsv1.EventList
 		Expect(c.List(ctx, &events, client.InNamespace("default"))).To(Succeed())
 		var reasons []string
 		for _, e := range events.Items {
-			if e.Regarding.Name == policy.Name {
+			if e.Regarding.Name == object.GetName() {
 				reasons = append(reasons, e.Reason)
 			}
 		}
@@ -100,9 +100,11 @@ var _ = Describe("The status of a policy", func() {
 		Expect(status.SlowestNodes).To(HaveExactElements(HaveField("Node", "sum-2"), HaveField("Node", "sum-1")))
 
 		Eventually(told(policy), soon).Should(ConsistOf("NoMatchingNodes", "Accepted", "TargetMet", "RestartReady", "TargetMissed"))
+		Eventually(told(follows(slow.Name, policy)), soon).Should(ConsistOf("RestartReady", "RecoveryIncomplete"))
 		operator.whileDown(func() {})
 		operator.quiet()
 		Expect(told(policy)()).To(HaveLen(5), "a new manager tells nothing again")
+		Expect(told(follows(slow.Name, policy))()).To(HaveLen(2))
 	})
 
 	It("shows 0 nodes of a policy that selects none, not a blank", func() {
