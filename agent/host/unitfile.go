@@ -15,6 +15,8 @@ type UnitFile struct {
 	State string
 	// After are the units that it is ordered after.
 	After []string
+	// Wants are the units that are started with it.
+	Wants []string
 	// RestartPause is a service's RestartSec.
 	RestartPause time.Duration
 }
@@ -33,6 +35,11 @@ func (s *Systemd) UnitFile(ctx context.Context, unit string) (UnitFile, error) {
 			return err
 		}
 		file.After, _ = after.Value.Value().([]string)
+		wants, err := conn.GetUnitPropertyContext(ctx, unit, "Wants")
+		if err != nil {
+			return err
+		}
+		file.Wants, _ = wants.Value.Value().([]string)
 		if !strings.HasSuffix(unit, ".service") {
 			return nil
 		}

@@ -1,6 +1,9 @@
 package readiness
 
 import (
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,12 +47,20 @@ func (f *findings) installation(facts Facts) {
 		f.node(node.Serving.Reason, v1alpha1.SeverityBlocksNode, "", "%s", node.Serving.Message)
 	}
 	for _, path := range node.Missing {
+		if !leads(path) {
+			f.node(v1alpha1.ReasonInstallIncomplete, v1alpha1.SeveritySlows, path,
+				"%s is missing. The next boot leads kubelet to the agent all the same; it is of use when something fails. Run rekindle-agent install again.", path)
+			continue
+		}
 		f.node(v1alpha1.ReasonInstallIncomplete, v1alpha1.SeverityBlocksNode, path,
 			"%s is missing, so the next boot would not lead kubelet to the agent. Run rekindle-agent install again.", path)
 	}
 	for _, unit := range node.Units {
-		switch unit.State {
-		case "disabled", "masked", "masked-runtime", "bad":
+		switch {
+		case unit.State == "disabled" && unit.Pulled:
+			f.node(v1alpha1.ReasonUnitDisabled, v1alpha1.SeveritySlows, unit.Name,
+				"systemd has %s as disabled, and starts it at boot only because kubelet's unit wants it. Run systemctl enable %s.", unit.Name, unit.Name)
+		case slices.Contains([]string{"disabled", "masked", "masked-runtime", "bad"}, unit.State):
 			f.node(v1alpha1.ReasonUnitDisabled, v1alpha1.SeverityBlocksNode, unit.Name,
 				"systemd has %s as %s and would not start it at boot. Run systemctl enable %s (unmask it first if it is masked).", unit.Name, unit.State, unit.Name)
 		}
@@ -66,6 +77,19 @@ func (f *findings) installation(facts Facts) {
 		f.node(v1alpha1.ReasonNoClock, v1alpha1.SeveritySlows, "/dev/rtc0",
 			"The machine has no clock that runs while it is off: after a power cut the time is wrong until the network gives it, and tokens may be refused until then.")
 	}
+}
+
+// leads says whether a file of the installation is one of those by which a boot leads kubelet
+// to the agent. The others mend what fails, or shorten a wait, which is told by itself.
+func leads(path string) bool {
+	name := filepath.Base(path)
+	for _, helper := range []string{"rekindle-retry.", "rekindle-unhook.", "rekindle-early."} {
+		if strings.HasPrefix(name, helper) {
+			return false
+		}
+	}
+	// Kubelet's unit wants the agent's, enabled or not; see UnitDisabled.
+	return !strings.HasSuffix(filepath.Dir(path), ".wants")
 }
 
 func (f *findings) runtime(facts Facts) {

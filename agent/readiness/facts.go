@@ -140,6 +140,8 @@ type Unit struct {
 	Name string
 	// State as systemd has it, such as enabled; empty: not known.
 	State string
+	// Pulled says that a unit which starts at boot starts it.
+	Pulled bool
 	// Restart is the pause before systemd starts it again.
 	Restart time.Duration
 }

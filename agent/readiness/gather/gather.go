@@ -62,9 +62,10 @@ type Gatherer struct {
 	called      callCache
 	// cniDir is where the runtime has the configuration of the pod network, once known.
 	cniDir string
-	// made are paths that a start makes again, as of madeAt.
-	made   []string
-	madeAt time.Time
+	// made are paths that a start makes again, as of madeAt and of the files then.
+	made      []string
+	madeAt    time.Time
+	madeStamp string
 	// full are paths whose file systems were short when last looked at.
 	full map[string]bool
 }

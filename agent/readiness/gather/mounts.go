@@ -121,12 +121,19 @@ func (g *Gatherer) volatile(path string) bool {
 	return true
 }
 
-// madeRefresh is how long the answer of madeAgain holds: it takes many files.
+// madeRefresh is how long the answer of madeAgain holds while no file comes or goes: it
+// takes many.
 const madeRefresh = time.Minute
 
 // madeAgain are paths that tmpfiles.d or a service's RuntimeDirectory= makes at a start.
 func (g *Gatherer) madeAgain() []string {
-	if age := g.Now().Sub(g.madeAt); age >= 0 && age < madeRefresh {
+	tmpfiles, services := []string{"/etc/tmpfiles.d", "/run/tmpfiles.d", "/usr/lib/tmpfiles.d"}, []string{systemdDir, "/usr/lib/systemd/system"}
+	var dirs []string
+	for _, dir := range slices.Concat(tmpfiles, services) {
+		dirs = append(dirs, g.Root+dir)
+	}
+	stamp := stampOf(dirs...)
+	if age := g.Now().Sub(g.madeAt); age >= 0 && age < madeRefresh && stamp == g.madeStamp {
 		return g.made
 	}
 	var made []string
@@ -139,14 +146,14 @@ func (g *Gatherer) madeAgain() []string {
 			}
 		}
 	}
-	for _, dir := range []string{"/etc/tmpfiles.d", "/run/tmpfiles.d", "/usr/lib/tmpfiles.d"} {
+	for _, dir := range tmpfiles {
 		lines(dir+"/*.conf", func(fields []string, _ string) {
 			if len(fields) >= 2 && strings.ContainsAny(fields[0][:1], "fFdDvqQpLcbC") {
 				made = append(made, clean(fields[1]))
 			}
 		})
 	}
-	for _, dir := range []string{systemdDir, "/usr/lib/systemd/system"} {
+	for _, dir := range services {
 		lines(dir+"/*.service", func(_ []string, line string) {
 			if names, ok := strings.CutPrefix(line, "RuntimeDirectory="); ok {
 				for _, name := range strings.Fields(names) {
@@ -155,6 +162,6 @@ func (g *Gatherer) madeAgain() []string {
 			}
 		})
 	}
-	g.made, g.madeAt = made, g.Now()
+	g.made, g.madeAt, g.madeStamp = made, g.Now(), stamp
 	return made
 }

@@ -57,12 +57,18 @@ func (g *Gatherer) systemd(ctx context.Context, facts *readiness.Facts) {
 		if installed {
 			names = append(names, agentUnit, socketUnit)
 		}
+		pulled := map[string]bool{}
 		for _, name := range names {
 			file, err := g.Units.UnitFile(ctx, name)
 			if err != nil {
 				continue // without systemd nothing is known of units
 			}
-			unit := readiness.Unit{Name: name, State: file.State}
+			unit := readiness.Unit{Name: name, State: file.State, Pulled: pulled[name]}
+			if file.State == "enabled" || pulled[name] {
+				for _, other := range file.Wants {
+					pulled[other] = true
+				}
+			}
 			if name == g.Settings.KubeletUnit {
 				unit.Restart = file.RestartPause
 				g.units.waits = slices.Contains(file.After, networkOnline)
