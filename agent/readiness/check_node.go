@@ -111,6 +111,10 @@ func (f *findings) runtime(facts Facts) {
 		f.node(v1alpha1.ReasonCNINeedsAPIServer, v1alpha1.SeverityBlocksNode, cni.Asks,
 			"The CNI plugin %s asks the API server for each pod, which it cannot while the node is cut off. Point its kubeconfig at the local API.", cni.Asks)
 	}
+	if ends := cni.CredentialEnds; cni.Asks == "" && !ends.IsZero() && facts.Now.After(ends) {
+		f.node(v1alpha1.ReasonCNICredentialEnded, v1alpha1.SeverityBlocksNode, cni.Credential,
+			"The token in %s, by which the CNI plugin asks the local API for each pod, ran out at %s: no pod would get an address. Let the plugin renew it.", cni.Credential, ends.UTC().Format(time.RFC3339))
+	}
 }
 
 func (f *findings) disks(facts Facts) {

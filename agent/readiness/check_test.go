@@ -216,6 +216,8 @@ func TestCheckOfTheNode(t *testing.T) {
 		"no network for pods":                                         {node: Node{CNI: CNI{Looked: true}}, want: []string{"BlocksNode CNINotConfigured"}},
 		"a file that the network needs and a restart loses":           {node: Node{CNI: CNI{Lost: []string{"/run/flannel/subnet.env"}}}, want: []string{"BlocksNode CNIFileVolatile /run/flannel/subnet.env"}},
 		"a network that asks the API server":                          {node: Node{CNI: CNI{Asks: "calico"}}, want: []string{"BlocksNode CNINeedsAPIServer calico"}},
+		"a network whose credential has run out":                      {node: Node{CNI: CNI{CredentialEnds: noon.Add(-time.Minute), Credential: "/k"}}, want: []string{"BlocksNode CNICredentialEnded /k"}},
+		"a network whose credential has not":                          {node: Node{CNI: CNI{CredentialEnds: noon.Add(time.Minute), Credential: "/k"}}},
 		"a disk that is full":                                         {node: Node{Disks: []Disk{{Path: "/d", Full: "space"}}}, want: []string{"BlocksNode DiskFull /d"}},
 		"a disk that will be full":                                    {node: Node{Disks: []Disk{{Path: "/d", Low: "inodes"}}}, want: []string{"Slows DiskFull /d"}},
 		"a disk that is read-only":                                    {node: Node{Disks: []Disk{{Path: "/d", ReadOnly: true}}}, want: []string{"BlocksNode DiskReadOnly /d"}},

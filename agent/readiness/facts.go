@@ -182,8 +182,10 @@ type CNI struct {
 	Lost []string
 	// Asks names a plugin that asks the API server for each pod; empty: none does.
 	Asks string
-	// CredentialEnds is when a plugin's credential for the local API runs out.
+	// CredentialEnds is when a plugin's credential for the local API runs out, the first of
+	// them, and Credential the file that has it.
 	CredentialEnds time.Time
+	Credential     string
 }
 
 // Disk is a file system that a restart writes to.

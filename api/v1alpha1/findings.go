@@ -89,6 +89,8 @@ const (
 	ReasonCNIFileVolatile = "CNIFileVolatile"
 	// ReasonCNINeedsAPIServer: the CNI plugin asks the API server for each pod.
 	ReasonCNINeedsAPIServer = "CNINeedsAPIServer"
+	// ReasonCNICredentialEnded: the CNI plugin's credential for the local API has run out.
+	ReasonCNICredentialEnded = "CNICredentialEnded"
 	// ReasonDiskFull: a file system is below kubelet's eviction threshold or has no room.
 	ReasonDiskFull = "DiskFull"
 	// ReasonDiskReadOnly: a file system that must be written is read-only.

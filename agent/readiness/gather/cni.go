@@ -117,7 +117,7 @@ func (g *Gatherer) plugin(plugin cniPlugin, facts *readiness.Facts) {
 	}
 	g.keeps(facts, config.Clusters[current.Cluster].CertificateAuthority)
 	if ends := g.ends(config.AuthInfos[current.AuthInfo]); !ends.IsZero() && (c.CredentialEnds.IsZero() || ends.Before(c.CredentialEnds)) {
-		c.CredentialEnds = ends
+		c.CredentialEnds, c.Credential = ends, clean(kubeconfig)
 	}
 }
 
