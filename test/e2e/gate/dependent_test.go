@@ -9,44 +9,18 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-	"k8s.io/utils/ptr"
 
 	"rekindle.edge/test/edgenode"
+	"rekindle.edge/test/scenario/spec"
 )
 
 // proxyThroughAgent has the node's kube-proxy ask the local API, so that it knows services
 // while the node is cut off.
 func (e *edge) proxyThroughAgent(ctx context.Context) {
 	GinkgoHelper()
-	const name = "node-proxy"
-	_, err := client.CoreV1().ServiceAccounts(metav1.NamespaceSystem).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	_, err = client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: name}},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:node-proxier"},
-	}, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	token, err := client.CoreV1().ServiceAccounts(metav1.NamespaceSystem).CreateToken(ctx, name, &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(86400))},
-	}, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	kubeconfig := fmt.Sprintf(`apiVersion: v1
-kind: Config
-clusters: [{name: c, cluster: {server: "https://127.0.0.1:7443", certificate-authority: /run/rekindle/pki/ca.crt}}]
-users: [{name: u, user: {token: %s}}]
-contexts: [{name: x, context: {cluster: c, user: u}}]
-current-context: x
-`, token.Status.Token)
-	_, err = e.Exec(ctx, "sh", "-c", "cat > /var/lib/kube-proxy/kubeconfig <<'EOF'\n"+kubeconfig+"EOF\n")
-	Expect(err).NotTo(HaveOccurred())
-	Expect(e.Systemctl(ctx, "restart", "kube-proxy.service")).To(Succeed())
+	spec.ProxyThroughAgent(ctx, client, e.Node)
 }
 
 // starts is how often containers of each pod were started in its sandbox of this boot.
@@ -92,15 +66,7 @@ var _ = Describe("Pods that end when their service does not answer", func() {
 		e := newEdge(ctx, "dependent", true, nil, func(o *edgenode.Options) { o.KubeProxy = true })
 		DeferCleanup(func(ctx SpecContext) { e.endOrder(ctx) })
 		e.proxyThroughAgent(ctx)
-		shop, err := client.CoreV1().Services(metav1.NamespaceDefault).Create(ctx, &corev1.Service{
-			ObjectMeta: metav1.ObjectMeta{Name: "db"},
-			Spec:       corev1.ServiceSpec{Selector: map[string]string{"app": "db"}, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(edgenode.WebPort)}}},
-		}, metav1.CreateOptions{})
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(func(ctx SpecContext) {
-			Expect(client.CoreV1().Services(metav1.NamespaceDefault).Delete(ctx, "db", metav1.DeleteOptions{})).To(Succeed())
-		})
-		url := "http://" + shop.Spec.ClusterIP + "/"
+		url := spec.Service(ctx, client, "db", "db")
 		dependents := numbered("dependent", 8)
 		var pods []*corev1.Pod
 		for _, name := range dependents {

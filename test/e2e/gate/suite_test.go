@@ -5,10 +5,6 @@ package gate
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
@@ -22,14 +18,12 @@ import (
 
 	"rekindle.edge/test/cluster"
 	"rekindle.edge/test/edgenode"
+	"rekindle.edge/test/scenario/spec"
 )
 
 const (
-	poll = 200 * time.Millisecond
-	// soon bounds what takes a healthy node some seconds on an idle machine.
-	soon = time.Minute
-	// batch is more than the agent takes to write changes to the disk.
-	batch = 5 * time.Second
+	poll = spec.Poll
+	soon = spec.Soon
 )
 
 var (
@@ -37,44 +31,22 @@ var (
 	client kubernetes.Interface
 )
 
-func TestGate(t *testing.T) {
-	if os.Getenv("REKINDLE_E2E") == "" {
-		t.Skip("needs root and minutes; run `make test-e2e`")
-	}
-	RegisterFailHandler(Fail)
-	suite, reporter := GinkgoConfiguration()
-	suite.Timeout = time.Hour
-	RunSpecs(t, "Gate", suite, reporter)
-}
+func TestGate(t *testing.T) { spec.Run(t, "Gate") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	var err error
-	shared, err = cluster.Start(ctx, cluster.Options{Nodes: true, Log: say})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { Expect(shared.Stop()).To(Succeed()) })
-	client, err = kubernetes.NewForConfig(shared.Admin())
-	Expect(err).NotTo(HaveOccurred())
-
-	// What a node may read beside what every kubelet may.
-	apply(ctx, "../../../config/rbac/node.yaml")
+	shared = spec.Start(ctx, spec.RBAC)
+	client = spec.Clientset(shared)
 })
 
 // apply a file of the product's as the administrator of the cluster.
 func apply(ctx context.Context, file string) {
 	GinkgoHelper()
-	command := exec.CommandContext(ctx, filepath.Join(shared.Tools(), "kubectl"), "apply", "-f", file)
-	command.Env = append(os.Environ(), "KUBECONFIG="+shared.AdminKubeconfig())
-	said, err := command.CombinedOutput()
-	Expect(err).NotTo(HaveOccurred(), "%s", said)
+	spec.Kubectl(ctx, shared, "", "apply", "-f", file)
 }
 
-func full() {
-	if os.Getenv("FULL") == "" {
-		Skip("set FULL=1")
-	}
-}
+func full() { spec.Full() }
 
-func say(format string, args ...any) { GinkgoWriter.Printf(format+"\n", args...) }
+func say(format string, args ...any) { spec.Say(format, args...) }
 
 // An edge is a node of one spec.
 type edge struct{ *edgenode.Node }
@@ -83,40 +55,27 @@ type edge struct{ *edgenode.Node }
 // changes its disk before the first boot. The spec's end takes it and its pods away.
 func newEdge(ctx context.Context, name string, agent bool, edit func(root string) error, change ...func(*edgenode.Options)) *edge {
 	GinkgoHelper()
-	options := edgenode.Options{Name: name, Kubelet: edgenode.KubeletVersion(os.Getenv("REKINDLE_KUBELET")), Log: say}
-	for _, c := range change {
-		c(&options)
+	if !agent {
+		change = append(change, func(o *edgenode.Options) { o.Agent = nil })
 	}
-	if agent {
-		binary := os.Getenv("REKINDLE_AGENT")
-		if binary == "" {
-			binary = "../../../bin/rekindle-agent"
-		}
-		options.Agent = &edgenode.Agent{Binary: binary}
-	}
-	node, err := edgenode.New(ctx, shared, options)
-	Expect(err).NotTo(HaveOccurred())
-	e := &edge{node}
+	e := &edge{spec.NewNode(ctx, shared, name, change...)}
 	DeferCleanup(func(ctx SpecContext) {
 		if CurrentSpecReport().Failed() {
 			say("%s", e.journal())
 		}
-		if node.Current() != nil {
-			Expect(node.PowerCut(ctx)).To(Succeed())
+		if e.Current() != nil {
+			Expect(e.PowerCut(ctx)).To(Succeed())
 		}
 		now := int64(0)
 		Expect(client.CoreV1().Pods(metav1.NamespaceDefault).DeleteCollection(ctx,
 			metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{FieldSelector: "spec.nodeName=" + name})).To(Succeed())
 	})
 	if edit != nil {
-		Expect(node.EditDisk(ctx, edit)).To(Succeed())
+		Expect(e.EditDisk(ctx, edit)).To(Succeed())
 	}
-	_, err = node.FirstBoot(ctx)
-	Expect(err).NotTo(HaveOccurred())
+	spec.FirstBoot(ctx, e.Node)
 	if agent {
-		output, err := node.Exec(ctx, "/usr/local/bin/rekindle-agent", "install")
-		Expect(err).NotTo(HaveOccurred(), e.journal)
-		say("%s: install: %s", name, output)
+		spec.Install(ctx, e.Node)
 	}
 	return e
 }
@@ -124,53 +83,28 @@ func newEdge(ctx context.Context, name string, agent bool, edit func(root string
 // create makes pods and waits until those that serve are Ready and the others have ended.
 func (e *edge) create(ctx context.Context, pods ...*corev1.Pod) {
 	GinkgoHelper()
-	for _, pod := range pods {
-		_, err := client.CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, pod, metav1.CreateOptions{})
-		Expect(err).NotTo(HaveOccurred())
-	}
-	Eventually(ctx, func(g Gomega) {
-		for _, pod := range pods {
-			now, err := client.CoreV1().Pods(metav1.NamespaceDefault).Get(ctx, pod.Name, metav1.GetOptions{})
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(ready(now) || now.Status.Phase == corev1.PodSucceeded).To(BeTrue(), "%s: %+v", pod.Name, now.Status)
-		}
-	}).WithTimeout(2*soon+time.Duration(len(pods))*time.Second).WithPolling(time.Second).Should(Succeed(), e.journal)
-}
-
-func ready(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
+	spec.CreatePods(ctx, client, pods...)
+	spec.WaitPods(ctx, client, 2*soon+time.Duration(len(pods))*time.Second, e.journal, spec.Names(pods...)...)
 }
 
 // settle has all changes on the disk.
 func (e *edge) settle(ctx context.Context) {
 	GinkgoHelper()
-	time.Sleep(batch)
-	_, err := e.Exec(ctx, "sync")
-	Expect(err).NotTo(HaveOccurred())
+	spec.Settle(ctx, e.Node)
 }
 
 // powerCut takes the power and boots; what was not synced is lost.
 func (e *edge) powerCut(ctx context.Context) *edgenode.Boot {
 	GinkgoHelper()
 	Expect(e.PowerCut(ctx)).To(Succeed())
-	boot, err := e.Boot(ctx)
-	Expect(err).NotTo(HaveOccurred())
-	return boot
+	return spec.Boot(ctx, e.Node)
 }
 
 // ready counts the pods of this boot that kubelet's log has Ready.
 func (e *edge) ready(names ...string) int {
 	GinkgoHelper()
-	witness, err := e.Current().Witness()
+	count, err := spec.ReadyHere(e.Node, names...)
 	Expect(err).NotTo(HaveOccurred())
-	count := 0
-	for _, name := range names {
-		if _, ok := witness.FirstReady("default/" + name); ok {
-			count++
-		}
-	}
 	return count
 }
 
@@ -178,15 +112,7 @@ func (e *edge) ready(names ...string) int {
 // kernel start.
 func (e *edge) waitReady(ctx context.Context, within time.Duration, names ...string) time.Duration {
 	GinkgoHelper()
-	Eventually(ctx, func() int { return e.ready(names...) }).WithTimeout(within).WithPolling(poll).Should(Equal(len(names)), e.journal)
-	witness, err := e.Current().Witness()
-	Expect(err).NotTo(HaveOccurred())
-	var last time.Duration
-	for _, name := range names {
-		first, _ := witness.FirstReady("default/" + name)
-		last = max(last, e.Current().Since(first).Round(time.Millisecond))
-	}
-	return last
+	return spec.WaitReadyHere(ctx, e.Node, within, names...)
 }
 
 // sandboxes are the node's, by id: whether each is ready.
@@ -204,28 +130,9 @@ func (e *edge) sandboxes(ctx context.Context) map[string]bool {
 	return all
 }
 
-func (e *edge) journal() string {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	if e.Current() == nil {
-		return e.Name + " is off"
-	}
-	output, err := e.Exec(ctx, "journalctl", "--no-pager", "-n", "200", "-o", "short-precise", "-u", "rekindle-agent")
-	return fmt.Sprintf("%s: agent %v\n%s\nkubelet\n%s\ncontainerd\n%s", e.Name, err, output, e.tail("kubelet.log"), e.tail("containerd.log"))
-}
+func (e *edge) journal() string { return spec.Journal(e.Node) }
 
-func (e *edge) tail(name string) string {
-	data := e.log(name)
-	return data[max(0, len(data)-15000):]
-}
-
-func (e *edge) log(name string) string {
-	data, err := os.ReadFile(filepath.Join(e.Current().Logs, name))
-	if err != nil {
-		return err.Error()
-	}
-	return string(data)
-}
+func (e *edge) log(name string) string { return spec.Log(e.Node, name) }
 
 func numbered(name string, count int) []string {
 	var names []string

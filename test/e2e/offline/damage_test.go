@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -14,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rekindle.edge/test/edgenode"
+	"rekindle.edge/test/scenario/spec"
 )
 
 const (
@@ -26,9 +26,7 @@ const (
 // shell runs a line on the node.
 func shell(ctx context.Context, line string) string {
 	GinkgoHelper()
-	output, err := node.Exec(ctx, "/bin/sh", "-c", line)
-	Expect(err).NotTo(HaveOccurred(), "%s", output)
-	return strings.TrimSpace(output)
+	return spec.Shell(ctx, node, line)
 }
 
 var _ = Describe("A store that is damaged while the node is off", func() {

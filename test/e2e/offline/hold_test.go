@@ -2,11 +2,6 @@ package offline
 
 import (
 	"context"
-	"encoding/json"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -16,49 +11,35 @@ import (
 
 	"rekindle.edge/api/v1alpha1"
 	"rekindle.edge/test/edgenode"
+	"rekindle.edge/test/scenario/spec"
 )
 
 // admin runs kubectl as the cluster's administrator.
 func admin(ctx context.Context, stdin string, args ...string) string {
 	GinkgoHelper()
-	cmd := exec.CommandContext(ctx, filepath.Join(shared.Tools(), "kubectl"), args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+shared.AdminKubeconfig())
-	cmd.Stdin = strings.NewReader(stdin)
-	said, err := cmd.CombinedOutput()
-	Expect(err).NotTo(HaveOccurred(), "kubectl %s: %s", strings.Join(args, " "), said)
-	return string(said)
+	return spec.Kubectl(ctx, shared, stdin, args...)
 }
 
-// setAttachedVolumes gives the node a policy, as the controller would, and returns when the
-// agent has taken it over.
+// setAttachedVolumes gives the node a policy, and returns when the agent has taken it over.
 func setAttachedVolumes(ctx context.Context, mode v1alpha1.OfflineAttachedVolumes) {
 	GinkgoHelper()
-	admin(ctx, `{"apiVersion":"rekindle.edge/v1alpha1","kind":"NodeRecovery","metadata":{"name":"`+nodeName+`"},
-		"spec":{"policyName":"edge","policyGeneration":1,"offline":{"attachedVolumes":"`+string(mode)+`"}}}`, "apply", "-f", "-")
-	Eventually(ctx, func(g Gomega) {
-		recovery := nodeRecovery(ctx)
-		g.Expect(recovery.Status.ObservedGeneration).To(Equal(recovery.Generation))
-	}).WithTimeout(soon).WithPolling(poll).Should(Succeed(), journal)
+	spec.Policy(ctx, recoveries, node, v1alpha1.NodeRecoverySpec{Offline: v1alpha1.Offline{AttachedVolumes: mode}})
 }
 
-func nodeRecovery(ctx context.Context) v1alpha1.NodeRecovery {
+func nodeRecovery(ctx context.Context) *v1alpha1.NodeRecovery {
 	GinkgoHelper()
-	var recovery v1alpha1.NodeRecovery
-	Expect(json.Unmarshal([]byte(admin(ctx, "", "get", "noderecovery", nodeName, "-o", "json")), &recovery)).To(Succeed())
-	return recovery
+	return spec.NodeRecovery(ctx, recoveries, nodeName)
 }
 
 // lateLink cuts the power and boots cut off, calls meanwhile while the node is off, and brings
 // the link up when kubelet has run for a while.
 func lateLink(ctx context.Context, meanwhile func(context.Context)) {
 	GinkgoHelper()
-	time.Sleep(batch)
-	shell(ctx, "sync")
+	spec.Settle(ctx, node)
 	Expect(node.PowerCut(ctx)).To(Succeed())
 	Expect(node.CutWAN(ctx, edgenode.WANLinkDown)).To(Succeed())
 	meanwhile(ctx)
-	_, err := node.Boot(ctx)
-	Expect(err).NotTo(HaveOccurred())
+	spec.Boot(ctx, node)
 	kubelet := waitKubelet(ctx)
 	waitReadyHere(ctx, allPods()...)
 	Consistently(ctx, func(g Gomega) {
@@ -70,7 +51,6 @@ func lateLink(ctx context.Context, meanwhile func(context.Context)) {
 
 var _ = Describe("A pod with a volume that is attached to one node at a time", Ordered, func() {
 	BeforeAll(func(ctx SpecContext) {
-		admin(ctx, "", "apply", "-k", "../../../config/crd")
 		installCSI(ctx)
 		createVolume(ctx)
 		setAttachedVolumes(ctx, v1alpha1.AttachedVolumesHold)

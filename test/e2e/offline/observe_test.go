@@ -11,13 +11,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rekindle.edge/api/v1alpha1"
+	"rekindle.edge/test/scenario/spec"
 )
 
 // setMode gives the node a policy with a mode, as the controller would.
 func setMode(ctx context.Context, mode v1alpha1.Mode) {
 	GinkgoHelper()
-	admin(ctx, `{"apiVersion":"rekindle.edge/v1alpha1","kind":"NodeRecovery","metadata":{"name":"`+nodeName+`"},
-		"spec":{"policyName":"edge","policyGeneration":1,"mode":"`+string(mode)+`"}}`, "apply", "-f", "-")
+	spec.SetPolicy(ctx, recoveries, nodeName, v1alpha1.NodeRecoverySpec{Mode: mode})
 }
 
 // arguments are those of the kubelet that runs.
@@ -37,7 +37,6 @@ func containers(ctx context.Context) map[string]string {
 
 var _ = Describe("A node whose policy only observes", func() {
 	It("has its kubelet left alone, and taken again when the mode is Enforce, while its pods run on", func(ctx SpecContext) {
-		admin(ctx, "", "apply", "-k", "../../../config/crd")
 		setMode(ctx, v1alpha1.ModeEnforce)
 		DeferCleanup(func(ctx SpecContext) { setMode(ctx, v1alpha1.ModeEnforce) })
 		inStep(ctx)

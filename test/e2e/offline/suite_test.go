@@ -5,9 +5,6 @@ package offline
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -17,19 +14,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
 
+	"rekindle.edge/api/v1alpha1"
 	"rekindle.edge/test/cluster"
 	"rekindle.edge/test/edgenode"
-	"rekindle.edge/test/scenario"
+	"rekindle.edge/test/scenario/spec"
 )
 
 const (
-	binary   = "/usr/local/bin/rekindle-agent"
+	binary   = spec.Binary
 	nodeName = "edge-1"
 	pods     = 10
-	poll     = 200 * time.Millisecond
-	// soon bounds what takes a healthy node some seconds on an idle machine.
-	soon = time.Minute
+	poll     = spec.Poll
+	soon     = spec.Soon
 	// batch is more than the agent takes to write changes to the disk.
 	batch = 5 * time.Second
 )
@@ -37,47 +35,22 @@ const (
 var (
 	shared *cluster.Cluster
 	client kubernetes.Interface
-	node   *edgenode.Node
+	// recoveries reads and writes the product's kinds.
+	recoveries ctrl.Client
+	node       *edgenode.Node
 )
 
-func TestOffline(t *testing.T) {
-	if os.Getenv("REKINDLE_E2E") == "" {
-		t.Skip("needs root and minutes; run `make test-e2e`")
-	}
-	RegisterFailHandler(Fail)
-	suite, reporter := GinkgoConfiguration()
-	suite.Timeout = time.Hour
-	RunSpecs(t, "Offline", suite, reporter)
-}
+func TestOffline(t *testing.T) { spec.Run(t, "Offline") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	var err error
-	shared, err = cluster.Start(ctx, cluster.Options{Nodes: true, Log: say})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { Expect(shared.Stop()).To(Succeed()) })
-	client, err = kubernetes.NewForConfig(shared.Admin())
-	Expect(err).NotTo(HaveOccurred())
+	shared = spec.Start(ctx, spec.RBAC, spec.CRDs)
+	client, recoveries = spec.Clientset(shared), spec.Client(shared)
+	node = spec.NewNode(ctx, shared, nodeName, func(o *edgenode.Options) { o.KubeProxy, o.Logind = true, true })
+	spec.FirstBoot(ctx, node)
+	spec.SetPolicy(ctx, recoveries, nodeName, v1alpha1.NodeRecoverySpec{})
+	spec.Install(ctx, node)
 
-	// What a node may read beside what every kubelet may, and where it reports to.
-	apply(ctx, "-f", "../../../config/rbac/node.yaml")
-	apply(ctx, "-k", "../../../config/crd")
-
-	agent, err := scenario.AgentBinary()
-	Expect(err).NotTo(HaveOccurred())
-	node, err = edgenode.New(ctx, shared, edgenode.Options{
-		Name: nodeName, Kubelet: edgenode.KubeletVersion(os.Getenv("REKINDLE_KUBELET")),
-		Agent: &edgenode.Agent{Binary: agent}, KubeProxy: true, Logind: true, Log: say,
-	})
-	Expect(err).NotTo(HaveOccurred())
-	_, err = node.FirstBoot(ctx)
-	Expect(err).NotTo(HaveOccurred())
-	applied := apply(ctx, "-f", recoveryFile())
-	say("%s", applied)
-	output, err := node.Exec(ctx, binary, "install")
-	Expect(err).NotTo(HaveOccurred(), "%s", journal())
-	say("install: %s", output)
-
-	_, err = client.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(ctx, &corev1.ConfigMap{
+	_, err := client.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(ctx, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "settings"}, Data: map[string]string{"colour": "blue"},
 	}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
@@ -86,41 +59,17 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	for i := range pods {
-		_, err := client.CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, webPod(i), metav1.CreateOptions{})
-		Expect(err).NotTo(HaveOccurred())
+		spec.CreatePods(ctx, client, webPod(i))
 	}
 	waitReady(ctx, allPods()...)
 })
-
-// apply runs kubectl apply as the cluster's administrator.
-func apply(ctx context.Context, args ...string) string {
-	GinkgoHelper()
-	cmd := exec.CommandContext(ctx, filepath.Join(shared.Tools(), "kubectl"), append([]string{"apply"}, args...)...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+shared.AdminKubeconfig())
-	said, err := cmd.CombinedOutput()
-	Expect(err).NotTo(HaveOccurred(), "%s", said)
-	return string(said)
-}
-
-// recoveryFile has the node's NodeRecovery, as the controller would render it.
-func recoveryFile() string {
-	GinkgoHelper()
-	path := filepath.Join(GinkgoT().TempDir(), "recovery.yaml")
-	Expect(os.WriteFile(path, []byte(`apiVersion: rekindle.edge/v1alpha1
-kind: NodeRecovery
-metadata: {name: `+nodeName+`}
-spec: {policyName: edge, policyGeneration: 1}
-`), 0o600)).To(Succeed())
-	return path
-}
 
 // Each spec finds the node on, the link up, and all web pods as they were made. What a spec
 // that failed has left of them is made anew.
 var _ = BeforeEach(OncePerOrdered, func(ctx SpecContext) {
 	Expect(node.RestoreWAN(ctx)).To(Succeed())
 	if node.Current() == nil {
-		_, err := node.Boot(ctx)
-		Expect(err).NotTo(HaveOccurred())
+		spec.Boot(ctx, node)
 	}
 	untainted(ctx)
 	all := upstreamPods(ctx)
@@ -132,18 +81,12 @@ var _ = BeforeEach(OncePerOrdered, func(ctx SpecContext) {
 		if ok {
 			removePod(ctx, pod.Name)
 		}
-		_, err := client.CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, webPod(i), metav1.CreateOptions{})
-		Expect(err).NotTo(HaveOccurred())
+		spec.CreatePods(ctx, client, webPod(i))
 	}
 	inStep(ctx)
 }, NodeTimeout(3*time.Minute))
 
-// full skips what is not of the core, unless everything is asked for.
-func full() {
-	if os.Getenv("REKINDLE_FULL") == "" {
-		Skip("not of the core; run `make test-e2e FULL=1`")
-	}
-}
+func full() { spec.Full() }
 
 // webPod uses what a pod may want of the API: a token, a configmap in a volume and in its
 // environment, a secret, its own labels, and a configmap that need not be there.
@@ -169,31 +112,14 @@ func webPod(i int) *corev1.Pod {
 
 func podName(i int) string { return fmt.Sprintf("web-%d", i) }
 
-func say(format string, args ...any) { GinkgoWriter.Printf(format+"\n", args...) }
+func say(format string, args ...any) { spec.Say(format, args...) }
 
-func journal() string {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	if node.Current() == nil {
-		return "the node is off"
-	}
-	units, err := node.Exec(ctx, "systemctl", "--no-pager", "--failed")
-	return fmt.Sprintf("%s\n%v\n%s\n%s", units, err, tail("agent.log"), tail("kubelet.log"))
-}
+func journal() string { return spec.Journal(node) }
 
 // tail is the end of a log of this boot.
-func tail(name string) string {
-	log := wholeLog(name)
-	return log[max(0, len(log)-20000):]
-}
+func tail(name string) string { return spec.Tail(node, name) }
 
-func wholeLog(name string) string {
-	data, err := os.ReadFile(filepath.Join(node.Current().Logs, name))
-	if err != nil {
-		return err.Error()
-	}
-	return string(data)
-}
+func wholeLog(name string) string { return spec.Log(node, name) }
 
 var _ = JustAfterEach(func() {
 	if CurrentSpecReport().Failed() && node != nil {
@@ -205,14 +131,8 @@ var _ = JustAfterEach(func() {
 // is said to be.
 func powerCut(ctx context.Context, wan edgenode.WANMode) *edgenode.Boot {
 	GinkgoHelper()
-	time.Sleep(batch)
-	_, err := node.Exec(ctx, "sync")
-	Expect(err).NotTo(HaveOccurred())
-	Expect(node.PowerCut(ctx)).To(Succeed())
-	Expect(node.CutWAN(ctx, wan)).To(Succeed())
-	boot, err := node.Boot(ctx)
-	Expect(err).NotTo(HaveOccurred())
-	return boot
+	spec.Settle(ctx, node)
+	return spec.PowerCut(ctx, node, wan)
 }
 
 func allPods() []string {

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rekindle.edge/test/scenario"
+	"rekindle.edge/test/scenario/spec"
 )
 
 // untainted waits until the cloud has seen that the node is back: it would end pods that
@@ -45,18 +46,7 @@ func inStep(ctx context.Context) {
 // the last was, since kernel start.
 func waitReadyHere(ctx context.Context, names ...string) time.Duration {
 	GinkgoHelper()
-	boot := node.Current()
-	var last time.Duration
-	Eventually(ctx, func(g Gomega) {
-		witness, err := boot.Witness()
-		g.Expect(err).NotTo(HaveOccurred())
-		for _, name := range names {
-			first, ok := witness.FirstReady("default/" + name)
-			g.Expect(ok).To(BeTrue(), "%s is not Ready", name)
-			last = max(last, boot.Since(first).Round(time.Millisecond))
-		}
-	}).WithTimeout(soon).WithPolling(poll).Should(Succeed(), journal)
-	return last
+	return spec.WaitReadyHere(ctx, node, soon, names...)
 }
 
 // waitGone waits until the API server has no such pod.
@@ -77,11 +67,5 @@ func removePod(ctx context.Context, name string) {
 // waitReady waits until the API server has these pods Ready.
 func waitReady(ctx context.Context, names ...string) {
 	GinkgoHelper()
-	Eventually(ctx, func(g Gomega) {
-		all := upstreamPods(ctx)
-		for _, name := range names {
-			pod := all[name]
-			g.Expect(scenario.Ready(&pod)).To(BeTrue(), name)
-		}
-	}).WithTimeout(soon).WithPolling(poll).Should(Succeed(), journal)
+	spec.WaitPods(ctx, client, soon, journal, names...)
 }

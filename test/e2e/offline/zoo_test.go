@@ -195,19 +195,9 @@ var _ = Describe("Pods of every kind on a node that restarts cut off", Ordered, 
 	}, SpecTimeout(4*time.Minute))
 
 	It("has missed nothing that kubelet needs, and says what others have missed", func(ctx SpecContext) {
-		missed := func(ctx context.Context) []v1alpha1.MissedResource { return recovery(ctx).Status.MissedResources }
+		missed := func(ctx context.Context) []v1alpha1.MissedResource { return nodeRecovery(ctx).Status.MissedResources }
 		Eventually(ctx, missed).WithTimeout(soon).WithPolling(time.Second).
 			Should(ContainElement(And(HaveField("Group", "apps"), HaveField("Resource", "deployments"), HaveField("Client", "kubectl"))), journal)
 		Expect(missed(ctx)).NotTo(ContainElement(HaveField("Client", "kubelet")))
 	}, SpecTimeout(2*time.Minute))
 })
-
-// recovery is the node's NodeRecovery.
-func recovery(ctx context.Context) *v1alpha1.NodeRecovery {
-	GinkgoHelper()
-	var nrec v1alpha1.NodeRecovery
-	raw, err := client.CoreV1().RESTClient().Get().AbsPath("/apis/rekindle.edge/v1alpha1/noderecoveries/" + nodeName).DoRaw(ctx)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(yaml.Unmarshal(raw, &nrec)).To(Succeed())
-	return &nrec
-}

@@ -5,15 +5,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"rekindle.edge/test/edgenode"
+	"rekindle.edge/test/scenario/spec"
 )
 
 // podName of the node's i-th API pod.
@@ -26,9 +26,7 @@ func staticPod(node *edgenode.Node) string { return "default/static-" + node.Nam
 func createPods(ctx context.Context, node *edgenode.Node) {
 	GinkgoHelper()
 	for i := range pods {
-		pod := edgenode.WebPod(podName(node, i), node.Name)
-		_, err := client.CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, pod, metav1.CreateOptions{})
-		Expect(err).NotTo(HaveOccurred())
+		spec.CreatePods(ctx, client, edgenode.WebPod(podName(node, i), node.Name))
 	}
 	waitAllReady(ctx, node, soon)
 	waitPodsReady(ctx, node)
@@ -49,16 +47,7 @@ func writeStaticPod(root string) error {
 // limit after kernel start, and gives when it was.
 func waitReady(ctx context.Context, node *edgenode.Node, pod string, limit time.Duration) time.Duration {
 	GinkgoHelper()
-	boot := node.Current()
-	var at time.Duration
-	Eventually(ctx, func(g Gomega) {
-		witness, err := boot.Witness()
-		g.Expect(err).NotTo(HaveOccurred())
-		first, ok := witness.FirstReady(pod)
-		g.Expect(ok).To(BeTrue(), "%s is not Ready", pod)
-		at = boot.Since(first).Round(time.Millisecond)
-	}).WithTimeout(limit-boot.Uptime()).WithPolling(poll).Should(Succeed(), func() string { return journal(node) })
-	return at
+	return spec.WaitReadyHere(ctx, node, limit-node.Current().Uptime(), strings.TrimPrefix(pod, "default/"))
 }
 
 // waitAllReady is waitReady for the last of the node's API pods.

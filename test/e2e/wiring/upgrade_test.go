@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rekindle.edge/test/edgenode"
+	"rekindle.edge/test/scenario"
 )
 
 // REKINDLE_AGENT_BEFORE is the program of the version to upgrade from.
@@ -32,7 +33,9 @@ var _ = Describe("an agent of the version before", func() {
 		Expect(err).NotTo(HaveOccurred(), "%s", journal(node))
 
 		// The program under test was put where the old one is now; it comes from the host again.
-		under, err := os.Open(agentBinary())
+		path, err := scenario.AgentBinary()
+		Expect(err).NotTo(HaveOccurred())
+		under, err := os.Open(path)
 		Expect(err).NotTo(HaveOccurred())
 		defer func() { _ = under.Close() }()
 		output, err := node.ExecInput(ctx, under, "sh", "-c", "cat > /tmp/before/new; chmod +x /tmp/before/new; /tmp/before/new install; rm -r /tmp/before")

@@ -10,12 +10,10 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/google/go-cmp/cmp"
-	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rekindle.edge/test/edgenode"
+	"rekindle.edge/test/scenario/spec"
 )
 
 // localAPI as a program on the node calls it.
@@ -62,23 +60,6 @@ func kubeletPID(ctx context.Context, node *edgenode.Node) string {
 	pid, err := node.Exec(ctx, "systemctl", "show", "-p", "MainPID", "--value", "kubelet.service")
 	Expect(err).NotTo(HaveOccurred())
 	return pid
-}
-
-// adminToken is a token that may do everything.
-func adminToken(ctx context.Context) string {
-	GinkgoHelper()
-	const name = "wiring-admin"
-	_, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	_, err = client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceDefault, Name: name}},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-	}, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	token, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).CreateToken(ctx, name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	return token.Status.Token
 }
 
 var _ = Describe("an installed agent", Ordered, func() {
@@ -149,12 +130,11 @@ var _ = Describe("an installed agent", Ordered, func() {
 		waitReady(ctx, node, "default/late", node.Current().Uptime()+soon)
 
 		// Through the API server, which calls kubelet, which asks the local API who calls.
-		admin := []string{"--kubeconfig=" + shared.AdminKubeconfig()}
-		Expect(hostKubectl(ctx, append(admin, "logs", "late")...)).To(ContainSubstring("listening on"))
-		Expect(hostKubectl(ctx, append(admin, "exec", "late", "--", "/web", "-h")...)).To(ContainSubstring("ready-after"))
+		Expect(spec.Kubectl(ctx, shared, "", "logs", "late")).To(ContainSubstring("listening on"))
+		Expect(spec.Kubectl(ctx, shared, "", "exec", "late", "--", "/web", "-h")).To(ContainSubstring("ready-after"))
 
 		// Through the local API, upgraded connection and all.
-		token := "--token=" + adminToken(ctx)
+		token := "--token=" + spec.Token(ctx, client, "wiring-admin", "cluster-admin")
 		Expect(kubectl(ctx, token, "logs", "late")).To(ContainSubstring("listening on"))
 		output, err := node.Exec(ctx, "sh", "-c", strings.Join(append(localAPI, token, "exec", "late", "--", "/web", "-h", "2>&1"), " "))
 		Expect(err).NotTo(HaveOccurred())
