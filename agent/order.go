@@ -21,6 +21,10 @@ import (
 // processTimeout bounds the question which kubelet runs.
 const processTimeout = time.Second
 
+// sandboxesPerCore are made at once: about half of the time one waits, for the network's
+// plugins, the disk, the kernel.
+const sandboxesPerCore = 2
+
 // newOrder makes what puts the start of pods in order. It holds kubelet's first calls until
 // beginOrder says how.
 func newOrder(log logr.Logger, settings config.Config, runtime *cri.Client, units wiring.Units, holding *hold.Holding, boot func() (string, error)) *order.Holder {
@@ -30,7 +34,7 @@ func newOrder(log logr.Logger, settings config.Config, runtime *cri.Client, unit
 	}
 	kubelet := wiring.Service{Unit: settings.KubeletUnit, Units: units}
 	return order.New(order.Options{
-		Log: log, Boot: host.SystemClock{}.Boot, BootID: bootID, Dir: wiring.RunDir, Cores: goruntime.NumCPU(),
+		Log: log, Boot: host.SystemClock{}.Boot, BootID: bootID, Dir: wiring.RunDir, Parallel: sandboxesPerCore * goruntime.NumCPU(),
 		NetworkReady: order.NetworkReady(runtime),
 		Manifests: order.Fingerprint(func() string {
 			ctx, cancel := context.WithTimeout(context.Background(), processTimeout)

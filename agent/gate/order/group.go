@@ -36,8 +36,8 @@ type group struct {
 }
 
 // groupsOf makes the groups of a policy, and how long pods are held at most in all.
-func groupsOf(ordering v1alpha1.StartupOrdering, cores int) ([]group, time.Duration, error) {
-	parallel := max(minParallel, cores)
+func groupsOf(ordering v1alpha1.StartupOrdering, parallel int) ([]group, time.Duration, error) {
+	parallel = max(minParallel, parallel)
 	rest := group{name: groupRest, selects: func(*pod) bool { return true }, parallel: parallel}
 	if len(ordering.Stages) == 0 {
 		return []group{rest}, 0, nil

@@ -28,8 +28,8 @@ type Options struct {
 	BootID string
 	// Dir is the directory in /run for what outlives a restart of the agent.
 	Dir string
-	// Cores is how many sandboxes are made at once where no policy says so, 2 at least.
-	Cores int
+	// Parallel is how many sandboxes are made at once where no policy says so, 2 at least.
+	Parallel int
 	// NetworkReady says whether the runtime can give pods a network. Unset, or an error: it
 	// can, as far as anybody knows.
 	NetworkReady func(context.Context) (bool, error)
@@ -91,7 +91,7 @@ func New(options Options) *Holder {
 // nothing. Opened, unless it is nil, is told of the stages of this boot whenever there
 // is another, or one has ended; it may wait.
 func (h *Holder) Begin(ordering v1alpha1.StartupOrdering, wellBefore []string, opened func([]v1alpha1.StageRecovery)) {
-	groups, total, err := groupsOf(ordering, h.Cores)
+	groups, total, err := groupsOf(ordering, h.Parallel)
 	if err != nil {
 		h.Log.Error(err, "Start-up order cannot be used, pods start as kubelet asks; correct the policy")
 		h.Pass()

@@ -41,7 +41,7 @@ func story(t *testing.T, change func(*Options), tell func(*node)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		n := &node{T: t, began: time.Now()}
-		options := Options{Log: logr.Discard(), BootID: "boot", Dir: t.TempDir(), Cores: 2, Boot: func() time.Duration { return time.Since(n.began) + time.Second }}
+		options := Options{Log: logr.Discard(), BootID: "boot", Dir: t.TempDir(), Parallel: 2, Boot: func() time.Duration { return time.Since(n.began) + time.Second }}
 		if change != nil {
 			change(&options)
 		}

@@ -179,7 +179,7 @@ func TestPlanner(t *testing.T) {
 			p.at(5999)
 			p.at(6000, "b")
 		},
-		"without stages the most important pods start first, as many as there are cores": func(t *testing.T) {
+		"without stages the most important pods start first, as many at once as there may be": func(t *testing.T) {
 			p := newPlay(t)
 			for _, pod := range []*pod{
 				p.add("young", ""), p.add("younger", ""), p.add("high", "", priority(100)), p.add("cluster", "", func(p *pod) { p.priorityClass = clusterCritical }),
@@ -207,6 +207,15 @@ func TestPlanner(t *testing.T) {
 			p.at(1250, "third")
 			p.call(second)
 			p.at(1260)
+		},
+		"a more important pod that asks whether there is a network has its turn": func(t *testing.T) {
+			p := newPlay(t, stage("one", parallel(1)))
+			first, second := p.add("first", "one"), p.add("second", "one")
+			asking := p.call(first, func(c *call) { c.phase, c.since = offline, time.Second })
+			p.call(second)
+			p.at(1000)
+			asking.phase = waiting
+			p.at(1010, "first")
 		},
 		"a pod that is held for its network takes no turn": func(t *testing.T) {
 			p := newPlay(t, stage("one", parallel(1)))

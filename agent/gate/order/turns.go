@@ -9,6 +9,9 @@ import (
 // tryEvery is how often a pod tries whether there is a network again.
 const tryEvery = 500 * time.Millisecond
 
+// askTime is more than the runtime takes to say whether there is a network.
+const askTime = 100 * time.Millisecond
+
 // turns are the calls of an open group whose turn it is.
 func (p *planner) turns(group int, now time.Duration) []*call {
 	if p.state.Over {
@@ -33,7 +36,7 @@ func (p *planner) turns(group int, now time.Duration) []*call {
 		return nil
 	}
 	gathered := p.gathered(group, now)
-	missing := p.missing(group)
+	missing := p.missing(group, now)
 	var released []*call
 	for _, c := range queue {
 		// Slots are kept for those who come before it and are about to arrive.
@@ -105,11 +108,12 @@ func (p *planner) gathered(group int, now time.Duration) bool {
 	return false
 }
 
-// missing are the pods of a group that have not asked yet, the most important first.
-func (p *planner) missing(group int) []*pod {
+// missing are the pods of a group that are not in the queue yet, the most important first.
+func (p *planner) missing(group int, now time.Duration) []*pod {
 	asked := map[name]bool{}
 	for c := range p.calls {
-		asked[c.pod.name] = true
+		// One that only asks whether there is a network will be in a moment.
+		asked[c.pod.name] = c.phase != offline || now >= c.since+askTime
 	}
 	return slices.DeleteFunc(p.members(group), func(pod *pod) bool {
 		return pod.never() || asked[pod.name] || p.made[pod.name] || pod.started(p.running)

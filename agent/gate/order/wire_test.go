@@ -47,7 +47,7 @@ func TestThroughTheGate(t *testing.T) {
 	defer runtime.Stop()
 
 	began := time.Now()
-	holder := New(Options{Log: logr.Discard(), BootID: "boot", Dir: dir, Cores: 2, Boot: func() time.Duration { return time.Since(began) }})
+	holder := New(Options{Log: logr.Discard(), BootID: "boot", Dir: dir, Parallel: 2, Boot: func() time.Duration { return time.Since(began) }})
 	holder.Begin(oneStage(60), nil, nil)
 	n := &node{T: t}
 	holder.takePods(true, n.events(watch.Added, "one/a", "two/b", "two/c"))
