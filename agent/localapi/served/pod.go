@@ -64,8 +64,9 @@ type probe struct {
 
 // fastProbes lets readiness probes run as often as their timeout allows. Thresholds grow
 // as periods shrink: what was tolerated for thirty seconds still is. Probes that run a
-// program stay as they are, since many of them at once load the node.
-func fastProbes(pod rawobject.Fields) {
+// program stay as they are, since many of them at once load the node. Failures are tolerated
+// once more than that where it is said.
+func fastProbes(pod rawobject.Fields, once int32) {
 	containers(pod, []string{"initContainers", "containers"}, func(container rawobject.Fields) bool {
 		var old probe
 		if container["readinessProbe"] == nil || json.Unmarshal(container["readinessProbe"], &old) != nil || old.Exec != nil {
@@ -78,7 +79,7 @@ func fastProbes(pod rawobject.Fields) {
 		}
 		changed := rawobject.Of(container["readinessProbe"])
 		changed.Set("periodSeconds", fast)
-		changed.Set("failureThreshold", scale(orDefault(old.FailureThreshold, 3), period, fast))
+		changed.Set("failureThreshold", scale(orDefault(old.FailureThreshold, 3), period, fast)+once)
 		// One success is one success: it is the first that is waited for.
 		if old.SuccessThreshold > 1 {
 			changed.Set("successThreshold", scale(old.SuccessThreshold, period, fast))
@@ -86,6 +87,19 @@ func fastProbes(pod rawobject.Fields) {
 		container.Set("readinessProbe", changed)
 		return true
 	})
+}
+
+// runsUnready says whether kubelet has a container running that it does not call ready.
+func runsUnready(pod rawobject.Fields) bool {
+	status := pod.Part("status")
+	for _, kind := range []string{"initContainerStatuses", "containerStatuses"} {
+		for _, c := range status.List(kind) {
+			if string(c["ready"]) == "false" && c.Part("state")["running"] != nil {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func orDefault(value, unset int32) int32 {

@@ -41,6 +41,8 @@ type Edits struct {
 	first time.Time
 	pods  map[types.UID]bool
 	cut   bool
+	// looked are pods that kubelet was told to look at, see look.
+	looked map[types.UID]bool
 }
 
 // sameKubelet is how soon after its first list kubelet may list again, for want of an
@@ -95,13 +97,32 @@ func (e *Edits) podsOf(list bool) func(*collection.Item) []byte {
 		}
 		return edit(item, func(pod rawobject.Fields) {
 			if fast {
-				fastProbes(pod)
+				fastProbes(pod, e.look(item.UID, pod))
 			}
 			if local {
 				useLocal(pod, func(container, image string) bool { return e.Image(item.UID, container, image) })
 			}
 		})
 	}
+}
+
+// look has kubelet probe a pod once more as soon as it has said that the pod runs. Kubelet
+// does so by itself, but then often reads its own status from before that, finds nothing to
+// probe, and waits for the whole period. A change of the pod makes it do so again: a failure
+// that is tolerated more. Probes under way keep the number that they began with.
+func (e *Edits) look(uid types.UID, pod rawobject.Fields) int32 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.looked[uid] && runsUnready(pod) {
+		if e.looked == nil {
+			e.looked = map[types.UID]bool{}
+		}
+		e.looked[uid] = true
+	}
+	if e.looked[uid] {
+		return 1
+	}
+	return 0
 }
 
 // firstPods are the pods of kubelet's first list. Once it lists again later, it has been

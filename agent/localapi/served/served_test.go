@@ -153,6 +153,55 @@ func TestPods(t *testing.T) {
 	}
 }
 
+func TestKubeletLooksAtAPodOnceItRuns(t *testing.T) {
+	const probe = `"readinessProbe":{"httpGet":{"port":80},"periodSeconds":10,"timeoutSeconds":1,"failureThreshold":3}`
+	pod := func(container, status string) *collection.Item {
+		return &collection.Item{UID: "old", Raw: []byte(`{"spec":{"containers":[{"name":"a",` + container + `}]},"status":{"containerStatuses":[` + status + `]}}`)}
+	}
+	const (
+		waits   = `{"name":"a","ready":false,"state":{"waiting":{}}}`
+		runs    = `{"name":"a","ready":false,"state":{"running":{}}}`
+		isReady = `{"name":"a","ready":true,"state":{"running":{}}}`
+	)
+	cases := map[string]struct {
+		container string
+		// statuses as they are served one after the other, and the threshold of each.
+		statuses []string
+		want     []string
+	}{
+		"it was Ready before the boot, is made, runs, and is Ready": {
+			container: probe, statuses: []string{isReady, waits, runs, isReady, runs}, want: []string{"30", "30", "31", "31", "31"},
+		},
+		"it was not Ready before the boot": {container: probe, statuses: []string{runs, waits, runs}, want: []string{"31", "31", "31"}},
+		"its probe runs a program": {
+			container: `"readinessProbe":{"exec":{},"failureThreshold":3}`, statuses: []string{waits, runs}, want: []string{"3", "3"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			e, _ := edits()
+			change := e.For(snapshot.Pods, true)
+			var got []string
+			for _, status := range tc.statuses {
+				var served struct {
+					Spec struct {
+						Containers []struct {
+							ReadinessProbe struct{ FailureThreshold json.Number }
+						}
+					}
+				}
+				if err := json.Unmarshal(change(pod(tc.container, status)), &served); err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, served.Spec.Containers[0].ReadinessProbe.FailureThreshold.String())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestNothingElseIsChanged(t *testing.T) {
 	e, _ := edits()
 	if e.For(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, true) != nil {
