@@ -2,7 +2,6 @@ package mirror
 
 import (
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -63,6 +62,3 @@ func NeedsOf(node string, p *corev1.Pod, get func(schema.GroupVersionResource, s
 
 // Over says whether a pod has run to its end and is not started again.
 func Over(p *corev1.Pod) bool { return over(p) }
-
-// TokenEnd is when a token runs out by its own word, false if it does not say.
-func TokenEnd(token string) (time.Time, bool) { return endOf(snapshot.Token{Token: token}) }

@@ -17,6 +17,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"rekindle.edge/agent/satoken"
 	"rekindle.edge/agent/snapshot"
 	"rekindle.edge/api/v1alpha1"
 )
@@ -149,7 +150,7 @@ func (k *tokenKeeper) one(ctx context.Context, w wantedToken) error {
 	}
 	keys, _ := IssuerKeys(k.m.objects)
 	err = genuine(answer.Status.Token, w, keys)
-	if errors.Is(err, errSignature) {
+	if errors.Is(err, satoken.ErrSignature) {
 		// The issuer may have begun to use another key.
 		k.refreshIssuer(ctx)
 		keys, _ = IssuerKeys(k.m.objects)

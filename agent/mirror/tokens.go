@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"rekindle.edge/agent/satoken"
 	"rekindle.edge/agent/snapshot"
 	"rekindle.edge/api/v1alpha1"
 )
@@ -158,7 +159,7 @@ func (m *Mirror) Replay(podUID types.UID, namespace, account string, audiences [
 	if !ok || !m.runs(podUID) {
 		return authenticationv1.TokenRequestStatus{}, ErrNoToken
 	}
-	if end, ok := endOf(token); ok && now.After(end) {
+	if end, ok := satoken.End(token.Token); ok && now.After(end) {
 		m.mu.Lock()
 		m.tokens.replayedExpired++
 		m.tokens.lastExpired = now
@@ -179,7 +180,7 @@ func (m *Mirror) runs(uid types.UID) bool {
 func (m *Mirror) countExpired(now time.Time) {
 	count := 0
 	for _, token := range m.objects.Tokens() {
-		if end, ok := endOf(token); ok && now.After(end) {
+		if end, ok := satoken.End(token.Token); ok && now.After(end) {
 			count++
 		}
 	}

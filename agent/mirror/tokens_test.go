@@ -142,14 +142,6 @@ func TestGenuine(t *testing.T) {
 			}
 		})
 	}
-	t.Run("the end of a token is in its text", func(t *testing.T) {
-		if end, ok := endOf(snapshot.Token{Token: sign(issuer, claims(nil))}); !ok || !end.Equal(noon.Add(time.Hour)) {
-			t.Errorf("got %s, %t", end, ok)
-		}
-		if _, ok := endOf(snapshot.Token{Token: "x"}); ok {
-			t.Error("a token that is none has an end")
-		}
-	})
 }
 
 func newKey(t *testing.T) *ecdsa.PrivateKey {

@@ -21,6 +21,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"rekindle.edge/agent/localapi/answer"
+	"rekindle.edge/agent/satoken"
 )
 
 const issuer = "https://kubernetes.default.svc"
@@ -65,27 +66,26 @@ func (c *cluster) ask(_ context.Context, _ string, review any) error {
 }
 
 // token of a pod on this node, unless it is changed.
-func (c *cluster) token(t *testing.T, change func(*jwt.Claims, *claims)) string {
+func (c *cluster) token(t *testing.T, change func(*satoken.Claims)) string {
 	t.Helper()
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: c.key, KeyID: "1"}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	usual := jwt.Claims{
+	claims := satoken.Claims{Claims: jwt.Claims{
 		Issuer: issuer, Audience: jwt.Audience{issuer},
 		Expiry: jwt.NewNumericDate(now.Add(time.Hour)), NotBefore: jwt.NewNumericDate(now.Add(-time.Hour)),
-	}
-	var own claims
-	own.Kubernetes.Namespace = "shop"
-	own.Kubernetes.ServiceAccount.Name = "till"
-	own.Kubernetes.Pod = &struct {
+	}}
+	claims.Kubernetes.Namespace = "shop"
+	claims.Kubernetes.ServiceAccount.Name = "till"
+	claims.Kubernetes.Pod = &struct {
 		Name string    `json:"name"`
 		UID  types.UID `json:"uid"`
 	}{"till-1", "uid-1"}
 	if change != nil {
-		change(&usual, &own)
+		change(&claims)
 	}
-	token, err := jwt.Signed(signer).Claims(usual).Claims(own).Serialize()
+	token, err := jwt.Signed(signer).Claims(claims).Serialize()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,10 +216,10 @@ func TestMemoryIsBounded(t *testing.T) {
 }
 
 // bindTo binds a token to a node and no pod.
-func bindTo(node string) func(*jwt.Claims, *claims) {
-	return func(_ *jwt.Claims, own *claims) {
-		own.Kubernetes.Pod = nil
-		own.Kubernetes.Node = &struct {
+func bindTo(node string) func(*satoken.Claims) {
+	return func(c *satoken.Claims) {
+		c.Kubernetes.Pod = nil
+		c.Kubernetes.Node = &struct {
 			Name string `json:"name"`
 		}{node}
 	}
@@ -233,15 +233,15 @@ func TestTokensWhileCutOff(t *testing.T) {
 		want  string // name of the user, or nothing
 	}{
 		"of a pod on this node": {token: c.token(t, nil), want: "system:serviceaccount:shop:till"},
-		"of a pod that is gone": {token: c.token(t, func(_ *jwt.Claims, own *claims) { own.Kubernetes.Pod.UID = "uid-0" })},
-		"bound to nothing":      {token: c.token(t, func(_ *jwt.Claims, own *claims) { own.Kubernetes.Pod = nil }), want: "system:serviceaccount:shop:till"},
+		"of a pod that is gone": {token: c.token(t, func(c *satoken.Claims) { c.Kubernetes.Pod.UID = "uid-0" })},
+		"bound to nothing":      {token: c.token(t, func(c *satoken.Claims) { c.Kubernetes.Pod = nil }), want: "system:serviceaccount:shop:till"},
 		"bound to this node":    {token: c.token(t, bindTo("edge-1")), want: "system:serviceaccount:shop:till"},
 		"bound to another node": {token: c.token(t, bindTo("edge-2"))},
-		"expired":               {token: c.token(t, func(usual *jwt.Claims, _ *claims) { usual.Expiry = jwt.NewNumericDate(now.Add(-time.Second)) })},
-		"without an end":        {token: c.token(t, func(usual *jwt.Claims, _ *claims) { usual.Expiry = nil })},
-		"not valid yet":         {token: c.token(t, func(usual *jwt.Claims, _ *claims) { usual.NotBefore = jwt.NewNumericDate(now.Add(time.Hour)) })},
-		"for another audience":  {token: c.token(t, func(usual *jwt.Claims, _ *claims) { usual.Audience = jwt.Audience{"vault"} })},
-		"of another issuer":     {token: c.token(t, func(usual *jwt.Claims, _ *claims) { usual.Issuer = "https://other" })},
+		"expired":               {token: c.token(t, func(c *satoken.Claims) { c.Expiry = jwt.NewNumericDate(now.Add(-time.Second)) })},
+		"without an end":        {token: c.token(t, func(c *satoken.Claims) { c.Expiry = nil })},
+		"not valid yet":         {token: c.token(t, func(c *satoken.Claims) { c.NotBefore = jwt.NewNumericDate(now.Add(time.Hour)) })},
+		"for another audience":  {token: c.token(t, func(c *satoken.Claims) { c.Audience = jwt.Audience{"vault"} })},
+		"of another issuer":     {token: c.token(t, func(c *satoken.Claims) { c.Issuer = "https://other" })},
 		"signed by a stranger":  {token: stranger.token(t, nil)},
 		"no token at all":       {token: "x"},
 	}

@@ -10,12 +10,9 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-)
 
-// algorithms that service account issuers sign with.
-var algorithms = []jose.SignatureAlgorithm{
-	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512,
-}
+	"rekindle.edge/agent/satoken"
+)
 
 // Tokens checks tokens without the API server.
 type Tokens struct {
@@ -46,24 +43,6 @@ func (t *Tokens) learn(key [32]byte, user identified) {
 	t.recents[key] = user
 }
 
-// claims of a service account's token, beside the usual ones.
-type claims struct {
-	Kubernetes struct {
-		Namespace      string `json:"namespace"`
-		ServiceAccount struct {
-			Name string `json:"name"`
-			UID  string `json:"uid"`
-		} `json:"serviceaccount"`
-		Pod *struct {
-			Name string    `json:"name"`
-			UID  types.UID `json:"uid"`
-		} `json:"pod"`
-		Node *struct {
-			Name string `json:"name"`
-		} `json:"node"`
-	} `json:"kubernetes.io"`
-}
-
 // verify checks signature, issuer, audience, times and that the pod or the node which the
 // token is bound to, if it is, is still here.
 func (t *Tokens) verify(token string, now time.Time) (User, error) {
@@ -71,33 +50,28 @@ func (t *Tokens) verify(token string, now time.Time) (User, error) {
 	if keys == nil {
 		return User{}, apierrors.NewServiceUnavailable("rekindle-agent: the API server is out of reach, and the keys of its tokens' issuer are not held")
 	}
-	parsed, err := jwt.ParseSigned(token, algorithms)
+	claims, err := satoken.Read(token, keys)
 	if err != nil {
-		return User{}, refused("it is not a signed token")
+		return User{}, refused(err.Error())
 	}
-	var usual jwt.Claims
-	var own claims
-	if err := parsed.Claims(keys, &usual, &own); err != nil {
-		return User{}, refused("its signature is not by a known key of the issuer")
-	}
-	account := own.Kubernetes.ServiceAccount
+	own := claims.Kubernetes
 	switch {
-	case usual.Issuer != issuer:
-		return User{}, refused(fmt.Sprintf("its issuer is %q, not %q", usual.Issuer, issuer))
-	case !slices.Contains(usual.Audience, issuer):
+	case claims.Issuer != issuer:
+		return User{}, refused(fmt.Sprintf("its issuer is %q, not %q", claims.Issuer, issuer))
+	case !slices.Contains(claims.Audience, issuer):
 		return User{}, refused("it is for another audience")
-	case usual.Expiry == nil || now.After(usual.Expiry.Time()):
+	case claims.Expiry == nil || now.After(claims.Expiry.Time()):
 		return User{}, refused("it has expired")
-	case usual.NotBefore != nil && now.Before(usual.NotBefore.Time().Add(-jwt.DefaultLeeway)):
+	case claims.NotBefore != nil && now.Before(claims.NotBefore.Time().Add(-jwt.DefaultLeeway)):
 		return User{}, refused("it is not valid yet")
-	case own.Kubernetes.Pod == nil && own.Kubernetes.Node != nil && own.Kubernetes.Node.Name != t.Node():
+	case own.Pod == nil && own.Node != nil && own.Node.Name != t.Node():
 		return User{}, refused("it is bound to another node")
-	case own.Kubernetes.Pod != nil && !t.Runs(own.Kubernetes.Namespace, own.Kubernetes.Pod.Name, own.Kubernetes.Pod.UID):
+	case own.Pod != nil && !t.Runs(own.Namespace, own.Pod.Name, own.Pod.UID):
 		return User{}, refused("its pod is not on this node")
 	}
-	namespace := own.Kubernetes.Namespace
+	namespace := own.Namespace
 	return User{
-		Name: "system:serviceaccount:" + namespace + ":" + account.Name, UID: account.UID,
+		Name: "system:serviceaccount:" + namespace + ":" + own.ServiceAccount.Name, UID: own.ServiceAccount.UID,
 		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
 	}, nil
 }

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"rekindle.edge/agent/mirror"
 	"rekindle.edge/agent/readiness"
+	"rekindle.edge/agent/satoken"
 )
 
 const (
@@ -149,6 +149,6 @@ func (g *Gatherer) ends(user *clientcmdapi.AuthInfo) time.Time {
 	if token == "" {
 		return time.Time{}
 	}
-	end, _ := mirror.TokenEnd(token)
+	end, _ := satoken.End(token)
 	return end
 }
