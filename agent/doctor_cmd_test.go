@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -66,6 +68,52 @@ func TestDoctorWithoutAnAgentReadsTheStore(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(tempDir(), "rekindle-doctor-*"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("left over: %v %v", left, err)
+	}
+}
+
+// A running agent's answer is printed whole, and the exit code says it too.
+func TestDoctorAsksTheAgent(t *testing.T) {
+	path := storeOnly(t)
+	var findings []v1alpha1.Finding
+	for i := range 110 {
+		findings = append(findings, v1alpha1.Finding{Reason: "ImageMissing", Severity: v1alpha1.SeverityBlocksPod, Pod: fmt.Sprint("shop/web-", i), Message: "Pull it."})
+	}
+	report := doctor.Report{Source: doctor.FromAgent}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- doctor.Serve(ctx, doctorSocket, func() doctor.Report { return report }) }()
+	defer func() { cancel(); <-ended }()
+	for range 100 {
+		if _, err := doctor.Ask(ctx, doctorSocket); err == nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	for name, tc := range map[string]struct {
+		ready    metav1.ConditionStatus
+		findings []v1alpha1.Finding
+		code     int
+		words    string
+	}{
+		"ready":         {ready: metav1.ConditionTrue, words: "would come back"},
+		"not ready":     {ready: metav1.ConditionFalse, findings: findings, code: 1, words: "would NOT come back"},
+		"it cannot say": {ready: metav1.ConditionUnknown, code: 2, words: "cannot be told"},
+	} {
+		report.Ready, report.Findings = tc.ready, tc.findings
+		for _, format := range []string{"", "json", "yaml"} {
+			var out strings.Builder
+			if code := command([]string{"doctor", "-o", format, "--config", path}, &out, &out); code != tc.code {
+				t.Errorf("%s, format %q: exit code %d, want %d", name, format, code, tc.code)
+			}
+			for _, f := range tc.findings {
+				if !strings.Contains(out.String(), f.Pod) {
+					t.Fatalf("%s, format %q: %s is missing in:\n%s", name, format, f.Pod, out.String())
+				}
+			}
+			if format == "" && !strings.Contains(out.String(), tc.words) {
+				t.Errorf("%s: %s", name, out.String())
+			}
+		}
 	}
 }
 

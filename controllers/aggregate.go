@@ -54,7 +54,7 @@ type summary struct {
 	// followers, inReach and appliedInReach are numbers of nodes.
 	followers, inReach, appliedInReach int
 	pools                              map[string]*poolSummary
-	reasons                            map[string]int32
+	reasons                            map[string]v1alpha1.ReasonCount
 	missed                             map[missedResource]int32
 }
 
@@ -68,7 +68,7 @@ type missedResource struct{ group, resource string }
 func newSummary(policy *v1alpha1.EdgeRecoveryPolicy) *summary {
 	sum := &summary{
 		pools:   map[string]*poolSummary{},
-		reasons: map[string]int32{},
+		reasons: map[string]v1alpha1.ReasonCount{},
 		missed:  map[missedResource]int32{},
 	}
 	// A pool that is named and has no nodes is shown: it may be misspelt.
@@ -128,13 +128,7 @@ func (s *summary) addReports(pool *poolSummary, status *v1alpha1.NodeRecoverySta
 		}
 	}
 	if reachable {
-		seen := map[string]bool{}
-		for _, finding := range status.Findings {
-			if !seen[finding.Reason] {
-				seen[finding.Reason] = true
-				s.reasons[finding.Reason]++
-			}
-		}
+		count(s.reasons, status.Findings)
 	}
 	seen := map[missedResource]bool{}
 	for _, missed := range status.MissedResources {

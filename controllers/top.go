@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"k8s.io/utils/ptr"
@@ -79,16 +80,37 @@ func slowestPhase(p *v1alpha1.RecoveryPhases) (string, *int64) {
 	return name, longest
 }
 
-// topReasons returns the findings that most nodes have, by name among equals.
-func topReasons(nodes map[string]int32) []v1alpha1.ReasonCount {
-	var counts []v1alpha1.ReasonCount
-	for reason, n := range nodes {
-		counts = append(counts, v1alpha1.ReasonCount{Reason: reason, Nodes: n})
+// topReasons returns the findings that most nodes have, by name among equals; those that keep
+// a node or a pod from coming back before those that slow it.
+func topReasons(reasons map[string]v1alpha1.ReasonCount) []v1alpha1.ReasonCount {
+	slows := func(r v1alpha1.ReasonCount) int {
+		if r.Severity == v1alpha1.SeveritySlows {
+			return 1
+		}
+		return 0
 	}
-	slices.SortFunc(counts, func(a, b v1alpha1.ReasonCount) int {
-		return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), cmp.Compare(a.Reason, b.Reason))
+	counts := slices.SortedFunc(maps.Values(reasons), func(a, b v1alpha1.ReasonCount) int {
+		return cmp.Or(cmp.Compare(slows(a), slows(b)), cmp.Compare(b.Nodes, a.Nodes), cmp.Compare(a.Reason, b.Reason))
 	})
 	return counts[:min(len(counts), maxTop)]
+}
+
+// count adds a node's findings: one of each reason, with its worst severity.
+func count(reasons map[string]v1alpha1.ReasonCount, findings []v1alpha1.Finding) {
+	order := []v1alpha1.Severity{"", v1alpha1.SeveritySlows, v1alpha1.SeverityBlocksPod, v1alpha1.SeverityBlocksNode}
+	seen := map[string]bool{}
+	for _, finding := range findings {
+		sum := reasons[finding.Reason]
+		sum.Reason = finding.Reason
+		if !seen[finding.Reason] {
+			seen[finding.Reason] = true
+			sum.Nodes++
+		}
+		if slices.Index(order, finding.Severity) > slices.Index(order, sum.Severity) {
+			sum.Severity = finding.Severity
+		}
+		reasons[finding.Reason] = sum
+	}
 }
 
 // topMissed returns the resources that were missed on most nodes, by name among equals.

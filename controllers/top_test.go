@@ -66,9 +66,28 @@ func TestTopReasonsCountNodesInReach(t *testing.T) {
 		follow(policy, "b", "", saying(metav1.ConditionFalse, "Common", "AlsoRare")),
 		offline(follow(policy, "c", "", saying(metav1.ConditionFalse, "Rare", "Rare"))),
 	).TopReasons
-	want := []v1alpha1.ReasonCount{{Reason: "Common", Nodes: 2}, {Reason: "AlsoRare", Nodes: 1}, {Reason: "Rare", Nodes: 1}}
+	want := []v1alpha1.ReasonCount{{Reason: "Common", Nodes: 2, Severity: v1alpha1.SeverityBlocksPod}, {Reason: "AlsoRare", Nodes: 1, Severity: v1alpha1.SeverityBlocksPod}, {Reason: "Rare", Nodes: 1, Severity: v1alpha1.SeverityBlocksPod}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestReasonsThatBlockComeFirst(t *testing.T) {
+	finding := func(reason string, severity v1alpha1.Severity) v1alpha1.Finding {
+		return v1alpha1.Finding{Reason: reason, Severity: severity}
+	}
+	reasons := map[string]v1alpha1.ReasonCount{}
+	for range 3 {
+		count(reasons, []v1alpha1.Finding{finding("Unpinned", v1alpha1.SeveritySlows)})
+	}
+	count(reasons, []v1alpha1.Finding{finding("Disk", v1alpha1.SeveritySlows), finding("Image", v1alpha1.SeverityBlocksPod), finding("Image", v1alpha1.SeverityBlocksPod)})
+	count(reasons, []v1alpha1.Finding{finding("Disk", v1alpha1.SeverityBlocksNode), finding("Disk", v1alpha1.SeveritySlows)})
+	want := []v1alpha1.ReasonCount{
+		{Reason: "Disk", Nodes: 2, Severity: v1alpha1.SeverityBlocksNode}, {Reason: "Image", Nodes: 1, Severity: v1alpha1.SeverityBlocksPod},
+		{Reason: "Unpinned", Nodes: 3, Severity: v1alpha1.SeveritySlows},
+	}
+	if diff := cmp.Diff(want, topReasons(reasons)); diff != "" {
+		t.Errorf("reasons (-want +got):\n%s", diff)
 	}
 }
 

@@ -45,7 +45,8 @@ type EdgeRecoveryPolicyStatus struct {
 	// +kubebuilder:validation:MaxItems=10
 	SlowestNodes []SlowNode `json:"slowestNodes,omitempty"`
 
-	// topReasons are the findings that most nodes have, most frequent first.
+	// topReasons are the findings that most nodes have, most frequent first; those that keep a
+	// node or a pod from coming back before those that slow it.
 	// +optional
 	// +listType=map
 	// +listMapKey=reason
@@ -161,6 +162,10 @@ type ReasonCount struct {
 	// nodes that have it.
 	// +required
 	Nodes int32 `json:"nodes"`
+	// severity is the worst that it has on a node: what only Slows keeps no node from coming
+	// back.
+	// +optional
+	Severity Severity `json:"severity,omitempty"`
 }
 
 // MissedResourceCount is a resource and the number of nodes on which it was missed.

@@ -11,10 +11,13 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:resource:scope=Cluster,path=noderecoveries,shortName=nrec,categories=rekindle
 // +kubebuilder:printcolumn:name="Pool",type=string,JSONPath=`.spec.pool`,description="Pool of the node"
 // +kubebuilder:printcolumn:name="Restart-Ready",type=string,JSONPath=`.status.conditions[?(@.type=="RestartReady")].status`,description="Whether the node would come back by itself if it restarted now, cut off"
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="RestartReady")].reason`,description="Why; docs/readiness.md has the cure of each"
 // +kubebuilder:printcolumn:name="Snapshot-Fresh",type=string,JSONPath=`.status.conditions[?(@.type=="SnapshotFresh")].status`,description="Whether the node's snapshot is as new as the policy asks"
 // +kubebuilder:printcolumn:name="Last-Recovery-MS",type=integer,JSONPath=`.status.recoveries[0].totalMilliseconds`,description="Milliseconds from kernel start until the last expected pod was Ready, newest restart"
 // +kubebuilder:printcolumn:name="Target-Met",type=string,JSONPath=`.status.recoveries[0].targetMet`,description="Whether the newest restart kept its target"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Forecast-MS",type=integer,priority=1,JSONPath=`.status.forecast.totalMilliseconds`,description="Milliseconds to expect of the next restart that is cut off"
+// +kubebuilder:printcolumn:name="Survives-Until",type=string,priority=1,JSONPath=`.status.survivesOfflineUntil`,description="The first expiry that would break a restart which is cut off, or the way back into the cluster"
 // +kubebuilder:printcolumn:name="Policy",type=string,priority=1,JSONPath=`.spec.policyName`
 // +kubebuilder:printcolumn:name="Result",type=string,priority=1,JSONPath=`.status.recoveries[0].result`
 // +kubebuilder:printcolumn:name="Agent",type=string,priority=1,JSONPath=`.status.agentVersion`

@@ -8,10 +8,15 @@ import (
 	"time"
 
 	"rekindle.edge/api/v1alpha1"
+	"rekindle.edge/test/edgenode"
 	"rekindle.edge/test/scenario"
 )
 
-// measure cuts the power of a node that follows a policy and prints what its agent measured.
+// agent is the agent's program on the node.
+const agent = "/usr/local/bin/rekindle-agent"
+
+// measure cuts the link and the power of a node that follows a policy, and prints what its
+// agent has foreseen and measured.
 func measure(ctx context.Context, product *scenario.Product, say func(string, ...any)) error {
 	edge, err := product.EdgeNode(ctx, node, pool)
 	if err != nil {
@@ -23,13 +28,25 @@ func measure(ctx context.Context, product *scenario.Product, say func(string, ..
 	if err := product.CreatePods(ctx, node, pods); err != nil {
 		return err
 	}
+	say("rekindle-agent install, on %s", node)
+	if output, err := edge.Exec(ctx, agent, "install"); err != nil {
+		return fmt.Errorf("%w: %s", err, output)
+	}
 	if err := product.WaitObserved(ctx, node); err != nil {
 		return err
 	}
+	verdict, err := product.WaitRestartReady(ctx, node)
+	if err != nil {
+		return err
+	}
+	say("the verdict of %s: %s", node, verdict)
 	// The agent batches what it sees of pods for a second: pods that turned Ready within
 	// the last second before a cut count as not Ready before.
 	time.Sleep(3 * time.Second)
-	say("cutting the power of %s", node)
+	say("cutting the link of %s, and its power", node)
+	if err := edge.CutWAN(ctx, edgenode.WANBlackhole); err != nil {
+		return err
+	}
 	if err := edge.PowerCut(ctx); err != nil {
 		return err
 	}
@@ -37,8 +54,18 @@ func measure(ctx context.Context, product *scenario.Product, say func(string, ..
 	if err != nil {
 		return err
 	}
+	if err := scenario.WaitReadyHere(ctx, boot, pods); err != nil {
+		return err
+	}
+	say("%d pods are ready again, cut off; giving the link back", pods)
+	if err := edge.RestoreWAN(ctx); err != nil {
+		return err
+	}
 	record, err := product.WaitRecovery(ctx, node, boot.ID, 3*time.Minute)
 	if err != nil {
+		return err
+	}
+	if _, err := product.WaitRestartReady(ctx, node); err != nil {
 		return err
 	}
 	if err := product.WaitPolicyMeasured(ctx, policy); err != nil {
@@ -56,7 +83,7 @@ func measure(ctx context.Context, product *scenario.Product, say func(string, ..
 
 // printRecord prints a recovery phase by phase.
 func printRecord(r *v1alpha1.Recovery) error {
-	fmt.Printf("\nRecovery of %s after %s: %d of %d pods Ready, %s\n\n", node, r.PreviousEnd, r.ReadyPods, r.ExpectedPods, r.Result)
+	fmt.Printf("\nRecovery of %s after %s, %s: %d of %d pods Ready, %s\n\n", node, r.PreviousEnd, r.ConnectivityAtStart, r.ReadyPods, r.ExpectedPods, r.Result)
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	rows := "phase\tms\tsince kernel start\t\n"
 	since := int64(0)

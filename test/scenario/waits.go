@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -66,6 +67,40 @@ func (p *Product) WaitObserved(ctx context.Context, node string) error {
 	})
 }
 
+// WaitRestartReady waits until the node's verdict is that it would come back, and gives the
+// verdict's message.
+func (p *Product) WaitRestartReady(ctx context.Context, node string) (string, error) {
+	var message string
+	err := eventually(ctx, 90*time.Second, node+" to be one that would come back", func() error {
+		nrec, err := p.NodeRecovery(ctx, node)
+		if err != nil {
+			return err
+		}
+		ready := meta.FindStatusCondition(nrec.Status.Conditions, v1alpha1.ConditionRestartReady)
+		if ready == nil || ready.Status != metav1.ConditionTrue {
+			return fmt.Errorf("verdict %+v, findings %+v", ready, nrec.Status.Findings)
+		}
+		message = ready.Message
+		return nil
+	})
+	return message, err
+}
+
+// WaitReadyHere waits until count pods have turned ready in this boot by kubelet's own log,
+// which needs no link.
+func WaitReadyHere(ctx context.Context, boot *edgenode.Boot, count int) error {
+	return eventually(ctx, 2*time.Minute, fmt.Sprintf("%d pods to be ready in this boot", count), func() error {
+		witness, err := boot.Witness()
+		if err != nil {
+			return err
+		}
+		if len(witness.Ready) < count {
+			return fmt.Errorf("%d are", len(witness.Ready))
+		}
+		return nil
+	})
+}
+
 // WaitRecovery waits until the node's status has the finished record of a boot.
 func (p *Product) WaitRecovery(ctx context.Context, node, bootID string, timeout time.Duration) (*v1alpha1.Recovery, error) {
 	var found *v1alpha1.Recovery
@@ -92,8 +127,8 @@ func (p *Product) WaitPolicyMeasured(ctx context.Context, policy string) error {
 		if err := p.Client.Get(ctx, client.ObjectKey{Name: policy}, &erp); err != nil {
 			return err
 		}
-		if erp.Status.P95Milliseconds == nil {
-			return fmt.Errorf("nodes: %+v", erp.Status.Nodes)
+		if erp.Status.P95Milliseconds == nil || erp.Status.Nodes.RestartReady == 0 {
+			return fmt.Errorf("p95 %v, nodes: %+v", erp.Status.P95Milliseconds, erp.Status.Nodes)
 		}
 		return nil
 	})
