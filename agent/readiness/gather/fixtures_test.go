@@ -29,9 +29,15 @@ import (
 
 var noon = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 
-type identity struct{ ends time.Time }
+type identity struct {
+	ends time.Time
+	err  error
+}
 
 func (i identity) Read() (*localapi.Identity, error) {
+	if i.err != nil {
+		return nil, i.err
+	}
 	leaf := &x509.Certificate{NotBefore: noon.Add(-time.Hour), NotAfter: i.ends}
 	return &localapi.Identity{Node: "edge-1", Certificate: tls.Certificate{Leaf: leaf}}, nil
 }
@@ -105,7 +111,7 @@ func newNode(t testing.TB, pods ...*corev1.Pod) *node {
 	n := &node{t: t, store: store, cri: &cri{images: map[string]*runtimeapi.Image{}}, systemd: &systemd{file: host.UnitFile{State: "enabled"}}}
 	settings := config.Default()
 	n.Gatherer = &Gatherer{
-		Settings: settings, Objects: store.Objects(), Identity: identity{noon.Add(100 * time.Hour)}, Units: n.systemd, Runtime: n.cri,
+		Settings: settings, Objects: store.Objects(), Identity: identity{ends: noon.Add(100 * time.Hour)}, Units: n.systemd, Runtime: n.cri,
 		Spec:   func() *snapshot.Spec { return n.spec },
 		Missed: func() []v1alpha1.MissedResource { return nil },
 		Serving: func() metav1.Condition {

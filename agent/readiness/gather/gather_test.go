@@ -2,10 +2,12 @@ package gather
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -144,11 +146,13 @@ func TestWhatIsGathered(t *testing.T) {
 			n.write("/etc/systemd/system/rekindle-early.service", "x")
 			n.write("/etc/resolv.conf", "")
 		}},
-		"no clock":                        {change: func(n *node) { _ = os.Remove(filepath.Join(n.Root, "/dev/rtc0")) }, want: []string{v1alpha1.ReasonNoClock}},
-		"a file of the installation":      {change: func(n *node) { n.Files = func() ([]string, error) { return []string{"/gone"}, nil } }, want: []string{v1alpha1.ReasonInstallIncomplete}},
-		"graceful shutdown":               {change: func(n *node) { n.write(defaultConfig, "shutdownGracePeriod: 30s") }, want: []string{v1alpha1.ReasonGracefulShutdown}},
-		"a configuration that is no YAML": {change: func(n *node) { n.write(defaultConfig, "a: [") }, want: []string{v1alpha1.ReasonKubeletConfig}},
-		"a checkpoint of another policy":  {change: func(n *node) { n.write("/var/lib/kubelet/cpu_manager_state", `{"policyName":"static"}`) }, want: []string{v1alpha1.ReasonKubeletCheckpoint}},
+		"a kubelet that logs in with a token": {change: func(n *node) { n.Identity = identity{err: errors.New("no client certificate")} }, want: []string{v1alpha1.ReasonIdentityUnusable}},
+		"a certificate in its last minutes":   {change: func(n *node) { n.Identity = identity{ends: noon.Add(time.Minute)} }, want: []string{v1alpha1.ReasonCertificateEnding}},
+		"no clock":                            {change: func(n *node) { _ = os.Remove(filepath.Join(n.Root, "/dev/rtc0")) }, want: []string{v1alpha1.ReasonNoClock}},
+		"a file of the installation":          {change: func(n *node) { n.Files = func() ([]string, error) { return []string{"/gone"}, nil } }, want: []string{v1alpha1.ReasonInstallIncomplete}},
+		"graceful shutdown":                   {change: func(n *node) { n.write(defaultConfig, "shutdownGracePeriod: 30s") }, want: []string{v1alpha1.ReasonGracefulShutdown}},
+		"a configuration that is no YAML":     {change: func(n *node) { n.write(defaultConfig, "a: [") }, want: []string{v1alpha1.ReasonKubeletConfig}},
+		"a checkpoint of another policy":      {change: func(n *node) { n.write("/var/lib/kubelet/cpu_manager_state", `{"policyName":"static"}`) }, want: []string{v1alpha1.ReasonKubeletCheckpoint}},
 		"a checkpoint of this policy": {change: func(n *node) {
 			n.write("/var/lib/kubelet/cpu_manager_state", `{"policyName":"none","defaultCpuSet":""}`)
 		}},
