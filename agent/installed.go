@@ -76,7 +76,7 @@ func (n *installed) plug(ctx context.Context, d *daemon.Daemon) {
 	d.Opened = func(store *snapshot.Store, m *mirror.Mirror, witness daemon.Witness) {
 		// Before kubelet and the runtime may start.
 		n.catchUp(ctx, store, m)
-		n.mode.open(m)
+		n.mode.open(m, witness.PolicyUnknown)
 		n.old.begin(ctx, store.Objects(), witness)
 		n.answers(ctx, store, m, witness)
 		timeStarts(n.cri, witness)

@@ -13,17 +13,26 @@ import (
 // store that is late or cannot be opened leaves kubelet wired: the node must come back.
 const modeWait = time.Second
 
+// unknownLimit bounds how long a kubelet that runs is left alone by an agent that is new and
+// has not heard of a policy: the API server may be out of reach, or not know the kind.
+const unknownLimit = 10 * time.Second
+
 // mode tells whether the policy wants nothing changed on the node.
 type mode struct {
 	known chan struct{}
 	once  sync.Once
 	from  atomic.Pointer[mirror.Mirror]
+	// unknown says that no policy can be known of; since is when the store was opened.
+	unknown func() bool
+	since   time.Time
 }
 
 func newMode() *mode { return &mode{known: make(chan struct{})} }
 
-// open is called with the mirror, which knows the policy as it was last stored.
-func (m *mode) open(from *mirror.Mirror) {
+// open is called with the mirror, which knows the policy as it was last stored. Unknown says
+// that there is none for now because nothing was heard of any yet.
+func (m *mode) open(from *mirror.Mirror, unknown func() bool) {
+	m.unknown, m.since = unknown, time.Now()
 	m.from.Store(from)
 	m.once.Do(func() { close(m.known) })
 }
@@ -41,4 +50,9 @@ func (m *mode) wait(ctx context.Context) {
 func (m *mode) observe() bool {
 	from := m.from.Load()
 	return from != nil && from.Observes()
+}
+
+// undecided says that the mode may turn out to be Observe.
+func (m *mode) undecided() bool {
+	return m.from.Load() != nil && m.unknown() && time.Since(m.since) < unknownLimit
 }

@@ -140,9 +140,9 @@ func wire(ctx context.Context, settings config.Config, server *localapi.Server, 
 		Hook:    hook,
 		Kubelet: wiring.Service{Unit: settings.KubeletUnit, Units: units},
 		Runtime: settings.CRIEndpoint,
-		Observe: wanted.observe,
-		Clock:   clock.RealClock{},
-		Tell:    tell,
+		Observe: wanted.observe, Undecided: wanted.undecided,
+		Clock: clock.RealClock{},
+		Tell:  tell,
 	}
 	wanted.wait(serving)
 	certificates(serving, settings, wanted.observe)

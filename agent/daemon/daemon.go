@@ -329,6 +329,7 @@ func (d Daemon) runUpstream(ctx context.Context, l *loop, m *mirror.Mirror) {
 			report.Reporter{
 				Node: session.Node, Client: session.Rekindle, Wall: d.Machine.Clock.Wall, Jitter: d.ReportJitter, Since: link.Since,
 				Facts: d.facts(l, m), Changed: l.changed, Adopt: l.adoptSpec, Restore: l.adoptReported,
+				Heard: func() { l.heard.Store(true) },
 			}.Run(ctx)
 		})
 		running.Wait()

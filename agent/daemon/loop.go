@@ -56,6 +56,11 @@ type loop struct {
 	// unclean says that the boot before did not end in an orderly way, as far as is known.
 	unclean bool
 
+	// fresh says that the store knows nothing of a policy yet, heard that the API server has
+	// said which one applies, or none.
+	fresh bool
+	heard atomic.Bool
+
 	// serving gives the condition LocalAPIServing, unless it is unset; served is what it was.
 	serving func() metav1.Condition
 	served  metav1.Condition
@@ -88,8 +93,8 @@ func newLoop(log logr.Logger, machine Machine, store *snapshot.Store, contents s
 		book: snapshot.NewBook(contents),
 		spec: contents.Spec, recoveries: contents.Recoveries,
 		bootID: bootID, reset: contents.Reset == bootID, lost: contents.Lost != nil,
-		adopted: func(*snapshot.Spec) {},
-		events:  make(chan timeline.Event, eventQueue), orders: make(chan order),
+		adopted: func(*snapshot.Spec) {}, fresh: contents.Mark == nil && contents.Spec == nil,
+		events: make(chan timeline.Event, eventQueue), orders: make(chan order),
 		done: make(chan struct{}), closed: make(chan struct{}), changed: make(chan struct{}, 1),
 	}
 	l.publish()

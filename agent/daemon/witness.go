@@ -67,6 +67,10 @@ func (w Witness) Recovery() (open bool, over <-chan struct{}) {
 	return w.loop.tracker != nil, w.loop.closed
 }
 
+// PolicyUnknown says that this agent cannot know yet what policy applies to the node: its
+// store is new, and the API server has not said.
+func (w Witness) PolicyUnknown() bool { return w.loop.fresh && !w.loop.heard.Load() }
+
 // Spec is the node's as the boot begins; nil: there is none.
 func (w Witness) Spec() *snapshot.Spec { return w.loop.spec }
 

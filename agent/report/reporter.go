@@ -32,6 +32,8 @@ type Reporter struct {
 	Changed <-chan struct{}
 	// Adopt takes a spec over durably; nil: built-in defaults.
 	Adopt func(context.Context, *snapshot.Spec) error
+	// Heard is called when the spec is what the API server says; unset: nobody asks.
+	Heard func()
 	// Restore takes over durably what was reported before, while RecordsLost.
 	Restore func(context.Context, []v1alpha1.Recovery) error
 	// Since is when the API server began to answer; zero: it does not. Changed signals it too.
@@ -138,7 +140,12 @@ func (r Reporter) reconcile(ctx context.Context, object *v1alpha1.NodeRecovery, 
 	return nil
 }
 
-func (r Reporter) adopt(ctx context.Context, object *v1alpha1.NodeRecovery) error {
+func (r Reporter) adopt(ctx context.Context, object *v1alpha1.NodeRecovery) (err error) {
+	defer func() {
+		if err == nil && r.Heard != nil {
+			r.Heard()
+		}
+	}()
 	var spec *snapshot.Spec
 	if object != nil {
 		spec = &snapshot.Spec{Generation: object.Generation, Spec: object.Spec}

@@ -29,7 +29,10 @@ type Keeper struct {
 	Runtime string
 	// Observe says that the policy wants nothing changed on the node; unset: it never does.
 	Observe func() bool
-	Clock   clock.WithTicker
+	// Undecided says that Observe may soon be true although it is not; unset: it never is.
+	// A kubelet that runs on its own is left alone that long.
+	Undecided func() bool
+	Clock     clock.WithTicker
 	// Tell is called with each new state: nil when kubelet is wired, else why it is not.
 	Tell func(error)
 
@@ -50,6 +53,12 @@ type Keeper struct {
 // before kubelet may start.
 func (k *Keeper) Begin(ctx context.Context) {
 	k.serving = k.Clock.Now()
+	if k.Undecided != nil && k.Undecided() {
+		// Only an agent that is new to the node takes the time.
+		if pid, args, err := k.Kubelet.Process(ctx); k.undecided(pid, args, err) {
+			return
+		}
+	}
 	set := k.set
 	if k.observes() {
 		set = k.unset
@@ -91,6 +100,9 @@ func (k *Keeper) look(ctx context.Context) (state error, known bool) {
 		k.restarted = false
 	}
 	pid, args, err := k.Kubelet.Process(ctx)
+	if k.undecided(pid, args, err) {
+		return nil, false
+	}
 	if k.observes() {
 		return k.leave(ctx, pid, args, k.unset)
 	}
@@ -124,6 +136,11 @@ func (k *Keeper) look(ctx context.Context) (state error, known bool) {
 		return nil, false
 	}
 	return fmt.Errorf("kubelet runs without $%s although it was restarted: something has changed its unit (systemctl cat kubelet); run rekindle-agent install again", argsVariable), true
+}
+
+// undecided says whether a kubelet that runs on its own is left alone for now.
+func (k *Keeper) undecided(pid int, args []string, err error) bool {
+	return k.Undecided != nil && k.Undecided() && err == nil && pid != 0 && !k.Hook.Wired(args)
 }
 
 // ErrObserve is why kubelet is not wired while the policy's mode is Observe.

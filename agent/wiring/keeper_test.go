@@ -70,7 +70,8 @@ func TestKeeper(t *testing.T) {
 	otherRuntime := func(_ *testing.T, _ *Keeper, f *fakeKubelet) {
 		f.own = []string{"--container-runtime-endpoint=unix:///run/crio/crio.sock"}
 	}
-	observing := false
+	observing, unknown := false, false
+	undecided := func(is bool) step { return func(*testing.T, *Keeper, *fakeKubelet) { unknown = is } }
 	observe := func(is bool) step { return func(*testing.T, *Keeper, *fakeKubelet) { observing = is } }
 	later := func(d time.Duration) step {
 		return func(_ *testing.T, k *Keeper, _ *fakeKubelet) { k.Clock.(*testclock.FakeClock).Step(d) }
@@ -163,6 +164,24 @@ func TestKeeper(t *testing.T) {
 			want:         []string{"wired", "Observe"},
 			wantRestarts: 2,
 		},
+		"a kubelet that runs is left alone until the policy is known, and longer if that observes": {
+			before: []step{undecided(true), start},
+			steps:  []step{nothing, observe(true), undecided(false)},
+			want:   []string{"Observe"},
+		},
+		"and is taken once the policy is known": {
+			before:       []step{undecided(true), start},
+			steps:        []step{nothing, undecided(false)},
+			want:         []string{"wired"},
+			wantRestarts: 1,
+			wantSet:      true,
+		},
+		"a kubelet that is still to start waits for no policy": {
+			before:  []step{undecided(true)},
+			steps:   []step{start},
+			want:    []string{"wired"},
+			wantSet: true,
+		},
 		"a systemd that does not answer is said": {
 			steps:   []step{func(_ *testing.T, _ *Keeper, f *fakeKubelet) { f.err = errors.New("no bus") }},
 			want:    []string{"no bus"},
@@ -171,11 +190,11 @@ func TestKeeper(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			observing = false
+			observing, unknown = false, false
 			hook := newHook(t)
 			kubelet := &fakeKubelet{hook: hook}
 			var told []string
-			k := &Keeper{Hook: hook, Kubelet: kubelet, Runtime: runtimeDefault, Observe: func() bool { return observing }, Clock: testclock.NewFakeClock(time.Unix(0, 0)), Tell: func(err error) {
+			k := &Keeper{Hook: hook, Kubelet: kubelet, Runtime: runtimeDefault, Observe: func() bool { return observing }, Undecided: func() bool { return unknown }, Clock: testclock.NewFakeClock(time.Unix(0, 0)), Tell: func(err error) {
 				if err == nil {
 					told = append(told, "wired")
 				} else {
