@@ -60,6 +60,8 @@ func (n *installed) answers(ctx context.Context, store *snapshot.Store, m *mirro
 		Missed:  n.missed.Add,
 		Memory:  objects,
 		Replay:  m.Replay,
+
+		ReadUpstream: m.Seen,
 		FreshnessWait: func() time.Duration {
 			if wait := m.Offline().FreshnessWaitMilliseconds; wait != nil {
 				return time.Duration(*wait) * time.Millisecond

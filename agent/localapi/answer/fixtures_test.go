@@ -148,6 +148,8 @@ type link struct {
 	answer string
 	asked  []string
 	passed int
+	// header, if set, is told of each request's.
+	header func(http.Header)
 	// written is called when a write has reached upstream.
 	written func()
 }
@@ -156,6 +158,9 @@ func (l *link) Reach() (Reach, time.Duration) { return l.reach, l.silence }
 
 func (l *link) Try(w http.ResponseWriter, r *http.Request, _ time.Duration) error {
 	l.asked = append(l.asked, r.Method+" "+r.URL.Path)
+	if l.header != nil {
+		l.header(r.Header)
+	}
 	if l.answer == "" {
 		return errors.New("no answer")
 	}
@@ -163,8 +168,15 @@ func (l *link) Try(w http.ResponseWriter, r *http.Request, _ time.Duration) erro
 	return nil
 }
 
-func (l *link) Pass(w http.ResponseWriter, _ *http.Request) {
+func (l *link) Pass(w http.ResponseWriter, r *http.Request) {
 	l.passed++
+	if l.header != nil {
+		l.header(r.Header)
+	}
+	if l.header != nil && l.answer != "" {
+		_, _ = fmt.Fprint(w, l.answer)
+		return
+	}
 	if l.written != nil {
 		l.written()
 	}

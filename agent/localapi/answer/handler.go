@@ -100,6 +100,10 @@ type Handler struct {
 	Held func(schema.GroupVersionResource, *collection.Item) string
 	// ListRefused is told when kubelet is refused its list of pods; unset: nobody asks.
 	ListRefused func()
+	// ReadUpstream is told of every object that the mirror only reads now and then when the API
+	// server has answered the node's own read of it; raw is nil if there is none. Unset: nobody
+	// asks.
+	ReadUpstream func(scope snapshot.Scope, raw []byte)
 	// StatusWritten is told of every status that kubelet wrote, and the object with it; the
 	// object is nil if the write went to the API server.
 	StatusWritten func(info *request.RequestInfo, object []byte)

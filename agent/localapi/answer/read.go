@@ -41,8 +41,12 @@ func (h *Handler) read(w http.ResponseWriter, r *http.Request, info *request.Req
 	live := info.Verb == "get" && r.URL.Query().Get("resourceVersion") == "" || getOnly[resource.GroupResource()]
 	// Columns of a kind that only the API server knows.
 	live = live || linked && h.plainTable(r, resource)
-	if live && h.try(w, r, info) {
-		return true
+	if live {
+		through, asked, answered := h.overhearRead(w, r, info, caller)
+		if h.try(through, asked, info) {
+			answered()
+			return true
+		}
 	}
 	return h.answer(w, r, info, caller)
 }
@@ -91,7 +95,19 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, info *request.R
 // unheld deals with a read of what the node does not hold.
 func (h *Handler) unheld(w http.ResponseWriter, r *http.Request, info *request.RequestInfo, caller Caller) bool {
 	if h.reach() != CutOff {
-		return false
+		through, asked, answered := h.overhearRead(w, r, info, caller)
+		if through == w {
+			return false
+		}
+		h.count(info, sourceUpstream)
+		h.Upstream.Pass(through, asked)
+		answered()
+		return true
+	}
+	// Not even what the node lacks is anybody's business.
+	if err := h.Access.Identify(r.Context(), caller); err != nil {
+		fail(w, r, err)
+		return true
 	}
 	resource := resourceOf(info)
 	if trusted, why := h.Objects.Trusted(); !trusted && resource == snapshot.Pods {
@@ -104,7 +120,7 @@ func (h *Handler) unheld(w http.ResponseWriter, r *http.Request, info *request.R
 	}
 	// To people on the node something is better than nothing.
 	if caller.Node && info.Name == "" {
-		if items, _ := h.collections.Of(resource).List(); len(items) > 0 {
+		if objects, _ := h.Objects.List(resource); len(objects) > 0 {
 			return h.answer(w, r, info, caller)
 		}
 	}
