@@ -45,3 +45,13 @@ func websocketToken(r *http.Request) bool {
 	}
 	return false
 }
+
+// impersonates says whether a caller wants to be taken for somebody else.
+func impersonates(r *http.Request) bool {
+	for name := range r.Header {
+		if strings.HasPrefix(name, "Impersonate-") {
+			return true
+		}
+	}
+	return false
+}

@@ -40,13 +40,14 @@ type Server struct {
 	// Kubelet finds kubelet's connections; unset: it is known by its certificate alone.
 	Kubelet Kubelet
 
-	log      logr.Logger
-	pki      PKI
-	link     *Link
-	upstream *upstream
-	proxy    *httputil.ReverseProxy
-	requests *request.RequestInfoFactory
-	local    atomic.Pointer[Local]
+	log       logr.Logger
+	pki       PKI
+	link      *Link
+	upstream  *upstream
+	proxy     *httputil.ReverseProxy
+	requests  *request.RequestInfoFactory
+	local     atomic.Pointer[Local]
+	strangers bounds
 	// expecting ends when requests wait for local no more; expected ends it. Unset: they do not.
 	expecting context.Context
 	expected  context.CancelFunc
@@ -56,8 +57,9 @@ type Server struct {
 // says. It does nothing until Run.
 func New(log logr.Logger, pki PKI, identity *IdentitySource) *Server {
 	s := &Server{
-		log: log,
-		pki: pki,
+		log:       log,
+		pki:       pki,
+		strangers: newBounds(),
 		requests: &request.RequestInfoFactory{
 			APIPrefixes:          sets.NewString("api", "apis"),
 			GrouplessAPIPrefixes: sets.NewString("api"),
@@ -91,6 +93,8 @@ func (s *Server) Run(ctx context.Context, listeners []net.Listener) error {
 	server := &http.Server{
 		Handler:           s,
 		ReadHeaderTimeout: headerTimeout,
+		IdleTimeout:       idleConnection,
+		MaxHeaderBytes:    headerBytes,
 		ConnContext:       withConnection,
 		ErrorLog:          connectionLog(s.log),
 		TLSConfig: &tls.Config{
@@ -105,7 +109,7 @@ func (s *Server) Run(ctx context.Context, listeners []net.Listener) error {
 	go s.upstream.watchLink(ctx)
 	for _, listener := range listeners {
 		go func() {
-			if err := server.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+			if err := server.ServeTLS(limitListener(listener), "", ""); !errors.Is(err, http.ErrServerClosed) {
 				cancel(err)
 			}
 		}()
@@ -149,7 +153,7 @@ type callerKey struct{}
 
 // ServeHTTP passes a request on, or says why it cannot.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	info, err := s.requests.NewRequestInfo(r)
+	info, err := s.infoOf(r)
 	if err != nil {
 		writeStatus(w, apierrors.NewBadRequest(err.Error()))
 		return
@@ -162,31 +166,41 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// To kubelet a refused certificate request is the word of a healthy server: with an
 	// expired certificate it would exit.
 	healthy := state == Connected || info.Resource != "certificatesigningrequests"
-	switch {
-	case refused != nil && healthy:
-		writeStatus(w, refused)
-	case refused != nil:
-		writeStatus(w, unavailable(refused))
-	default:
-		ctx := request.WithRequestInfo(context.WithValue(r.Context(), callerKey{}, c), info)
-		r = r.WithContext(ctx)
+	ctx := request.WithRequestInfo(context.WithValue(r.Context(), callerKey{}, c), info)
+	r = r.WithContext(ctx)
+	run := func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case s.answered(w, r, info, c):
+		// Whom a caller may speak for is the API server's to say.
+		case !impersonates(r) && s.answered(w, r, info, c):
 		case state == CutOff:
 			writeStatus(w, unavailable(reason))
 		default:
 			s.pass(w, r)
 		}
 	}
+	switch {
+	case refused != nil && healthy:
+		writeStatus(w, refused)
+	case refused != nil:
+		writeStatus(w, unavailable(refused))
+	case c == node:
+		run(w, r)
+	default:
+		s.bounded(w, r, info, run)
+	}
 }
 
 // pass sends a request on. A body of known size is read first, so that a request that the
 // API server did not take before it closed the connection can be sent again.
 func (s *Server) pass(w http.ResponseWriter, r *http.Request) {
-	if 0 < r.ContentLength && r.ContentLength <= replayable {
+	kept := int64(replayable)
+	if r.Context().Value(callerKey{}) != node {
+		kept = strangersReplay
+	}
+	if 0 < r.ContentLength && r.ContentLength <= kept {
 		body := make([]byte, r.ContentLength)
 		if _, err := io.ReadFull(r.Body, body); err != nil {
-			writeStatus(w, apierrors.NewBadRequest("reading the body: "+err.Error()))
+			writeStatus(w, apierrors.NewBadRequest("rekindle-agent: reading the body: "+err.Error()))
 			return
 		}
 		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
@@ -217,6 +231,10 @@ func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
+	if errors.Is(r.Context().Err(), context.DeadlineExceeded) {
+		writeStatus(w, apierrors.NewTimeoutError("rekindle-agent: the API server gave no answer in "+s.strangers.shortTime.String(), 0))
+		return
+	}
 	if r.Context().Err() != nil {
 		return // the caller has gone
 	}

@@ -88,7 +88,7 @@ func (u *upstream) send(r *http.Request, c caller) (*http.Response, error) {
 	// Stopped once the answer is there: a stream that runs is not ended.
 	stop := context.AfterFunc(waiting, func() { cancel(context.Cause(waiting)) })
 	defer stop()
-	if info, ok := request.RequestInfoFrom(ctx); ok && c == node && limited(info) {
+	if info, ok := request.RequestInfoFrom(ctx); ok && c == node && ctx.Value(unlimitedKey{}) == nil && limited(info) {
 		if err := u.limit.Wait(ctx); err != nil {
 			return nil, causeOf(ctx, err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -33,8 +34,11 @@ var _ = Describe("A boot", func() {
 	It("leaves the settings of the machine's kernel alone", func(ctx SpecContext) {
 		settings := []string{"vm/overcommit_memory", "kernel/panic", "kernel/panic_on_oops"}
 		before := machineSettings(settings)
-		firstBoot(ctx, edgenode.Options{Name: "sysctl"})
+		node, _ := firstBoot(ctx, edgenode.Options{Name: "sysctl"})
 		Expect(machineSettings(settings)).To(Equal(before))
+		bounding, err := strconv.ParseUint(strings.TrimSpace(run(ctx, node, "sed", "-n", "s/^CapBnd:[[:space:]]*//p", "/proc/1/status")), 16, 64)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(bounding&(1<<unix.CAP_SYS_TIME)).To(BeZero(), "the machine's clock can be set from the node")
 	}, SpecTimeout(startTimeout))
 
 	It("mounts the disk that an orderly shutdown has written back", func(ctx SpecContext) {

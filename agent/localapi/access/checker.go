@@ -5,8 +5,10 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -32,6 +34,19 @@ type Checker struct {
 	Tokens *Tokens
 	Memory *Memory
 	Clock  clock.PassiveClock
+
+	once    sync.Once
+	limiter *rate.Limiter
+}
+
+// asksPerSecond and asksAtOnce bound what callers can make the node ask. More than that is
+// answered as while cut off: a token that is good stays good.
+const asksPerSecond, asksAtOnce = 20, 100
+
+// mayAsk says whether there is a point in asking the API server about a caller now.
+func (c *Checker) mayAsk() bool {
+	c.once.Do(func() { c.limiter = rate.NewLimiter(asksPerSecond, asksAtOnce) })
+	return c.Linked() && c.limiter.AllowN(c.Clock.Now(), 1)
 }
 
 // Check refuses with a *apierrors.StatusError, or allows with nil. The node itself may have
@@ -50,7 +65,7 @@ func (c *Checker) Check(ctx context.Context, caller answer.Caller, info *request
 	if allowed, ok := c.Memory.recent(question); ok {
 		return verdict(allowed, info)
 	}
-	if c.Linked() {
+	if c.mayAsk() {
 		review := &authorizationv1.SubjectAccessReview{Spec: question.spec(who)}
 		if err := c.Ask(ctx, reviews, review); err == nil {
 			c.Memory.learn(question, review.Status.Allowed)
@@ -77,19 +92,38 @@ type question struct {
 }
 
 func questionOf(who User, info *request.RequestInfo) question {
-	groups := slices.Clone(who.Groups)
-	slices.Sort(groups)
 	if !info.IsResourceRequest {
-		return question{user: who.Name, groups: strings.Join(groups, ","), verb: info.Verb, name: info.Path} // as in questionIn
+		return question{user: who.Name, groups: joined(who.Groups), verb: info.Verb, name: info.Path} // as in questionIn
 	}
 	return question{
-		user: who.Name, groups: strings.Join(groups, ","), verb: info.Verb, group: info.APIGroup, version: info.APIVersion,
+		user: who.Name, groups: joined(who.Groups), verb: info.Verb, group: info.APIGroup, version: info.APIVersion,
 		resource: info.Resource, subresource: info.Subresource, namespace: info.Namespace, name: info.Name,
 	}
 }
 
+var (
+	// apart keeps the parts of a key apart whatever is in them, and named also groups, whose
+	// names have commas where they come from a directory.
+	apart = strings.NewReplacer(`\`, `\\`, "\x00", `\0`)
+	named = strings.NewReplacer(`\`, `\\`, "\x00", `\0`, ",", `\,`)
+)
+
+// joined are groups in their order.
+func joined(groups []string) string {
+	all := make([]string, len(groups))
+	for i, group := range groups {
+		all[i] = named.Replace(group)
+	}
+	slices.Sort(all)
+	return strings.Join(all, ",")
+}
+
 func (q question) key() string {
-	return strings.Join([]string{q.user, q.groups, q.verb, q.group, q.resource, q.subresource, q.namespace, q.name}, "\x00")
+	parts := []string{q.user, q.verb, q.group, q.resource, q.subresource, q.namespace, q.name}
+	for i := range parts {
+		parts[i] = apart.Replace(parts[i])
+	}
+	return strings.Join(slices.Insert(parts, 1, q.groups), "\x00")
 }
 
 func (q question) spec(who User) authorizationv1.SubjectAccessReviewSpec {

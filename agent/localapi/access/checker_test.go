@@ -4,10 +4,15 @@ import (
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -215,6 +220,31 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
+// forged is a token with another header and the signature that sign makes, or none.
+func forged(t *testing.T, token, header string, sign func(signed string) []byte) string {
+	t.Helper()
+	parts := strings.Split(token, ".")
+	signed := base64.RawURLEncoding.EncodeToString([]byte(header)) + "." + parts[1]
+	var signature []byte
+	if sign != nil {
+		signature = sign(signed)
+	}
+	return signed + "." + base64.RawURLEncoding.EncodeToString(signature)
+}
+
+// withPublicKey signs as if the issuer's public key were a secret.
+func withPublicKey(t *testing.T, key *ecdsa.PrivateKey) func(string) []byte {
+	return func(signed string) []byte {
+		der, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mac := hmac.New(sha256.New, der)
+		mac.Write([]byte(signed))
+		return mac.Sum(nil)
+	}
+}
+
 // bindTo binds a token to a node and no pod.
 func bindTo(node string) func(*satoken.Claims) {
 	return func(c *satoken.Claims) {
@@ -232,18 +262,30 @@ func TestTokensWhileCutOff(t *testing.T) {
 		token string
 		want  string // name of the user, or nothing
 	}{
-		"of a pod on this node": {token: c.token(t, nil), want: "system:serviceaccount:shop:till"},
-		"of a pod that is gone": {token: c.token(t, func(c *satoken.Claims) { c.Kubernetes.Pod.UID = "uid-0" })},
-		"bound to nothing":      {token: c.token(t, func(c *satoken.Claims) { c.Kubernetes.Pod = nil }), want: "system:serviceaccount:shop:till"},
-		"bound to this node":    {token: c.token(t, bindTo("edge-1")), want: "system:serviceaccount:shop:till"},
-		"bound to another node": {token: c.token(t, bindTo("edge-2"))},
-		"expired":               {token: c.token(t, func(c *satoken.Claims) { c.Expiry = jwt.NewNumericDate(now.Add(-time.Second)) })},
-		"without an end":        {token: c.token(t, func(c *satoken.Claims) { c.Expiry = nil })},
-		"not valid yet":         {token: c.token(t, func(c *satoken.Claims) { c.NotBefore = jwt.NewNumericDate(now.Add(time.Hour)) })},
-		"for another audience":  {token: c.token(t, func(c *satoken.Claims) { c.Audience = jwt.Audience{"vault"} })},
-		"of another issuer":     {token: c.token(t, func(c *satoken.Claims) { c.Issuer = "https://other" })},
-		"signed by a stranger":  {token: stranger.token(t, nil)},
-		"no token at all":       {token: "x"},
+		"of a pod on this node":            {token: c.token(t, nil), want: "system:serviceaccount:shop:till"},
+		"of a pod that is gone":            {token: c.token(t, func(c *satoken.Claims) { c.Kubernetes.Pod.UID = "uid-0" })},
+		"bound to nothing":                 {token: c.token(t, func(c *satoken.Claims) { c.Kubernetes.Pod = nil }), want: "system:serviceaccount:shop:till"},
+		"bound to this node":               {token: c.token(t, bindTo("edge-1")), want: "system:serviceaccount:shop:till"},
+		"bound to another node":            {token: c.token(t, bindTo("edge-2"))},
+		"expired":                          {token: c.token(t, func(c *satoken.Claims) { c.Expiry = jwt.NewNumericDate(now.Add(-time.Second)) })},
+		"without an end":                   {token: c.token(t, func(c *satoken.Claims) { c.Expiry = nil })},
+		"not valid yet":                    {token: c.token(t, func(c *satoken.Claims) { c.NotBefore = jwt.NewNumericDate(now.Add(time.Hour)) })},
+		"for another audience":             {token: c.token(t, func(c *satoken.Claims) { c.Audience = jwt.Audience{"vault"} })},
+		"of another issuer":                {token: c.token(t, func(c *satoken.Claims) { c.Issuer = "https://other" })},
+		"signed by a stranger":             {token: stranger.token(t, nil)},
+		"no token at all":                  {token: "x"},
+		"of a pod of the same name before": {token: c.token(t, func(c *satoken.Claims) { c.Kubernetes.Pod.UID = "uid-of-before" })},
+		"of a pod of another namespace":    {token: c.token(t, func(c *satoken.Claims) { c.Kubernetes.Namespace = "kube-system" })},
+		"that nobody signed":               {token: forged(t, c.token(t, nil), `{"alg":"none","kid":"1"}`, nil)},
+		"that nobody signed, in capitals":  {token: forged(t, c.token(t, nil), `{"alg":"NONE"}`, nil)},
+		"signed with the public key":       {token: forged(t, c.token(t, nil), `{"alg":"HS256","kid":"1"}`, withPublicKey(t, c.key))},
+		"with the id of another key":       {token: forged(t, stranger.token(t, nil), `{"alg":"ES256","kid":"1"}`, func(string) []byte { return make([]byte, 64) })},
+		"with the id of no key":            {token: forged(t, c.token(t, nil), `{"alg":"ES256","kid":"9"}`, func(string) []byte { return make([]byte, 64) })},
+		"with a key of its own":            {token: forged(t, stranger.token(t, nil), `{"alg":"ES256","jwk":{"kty":"EC"}}`, func(string) []byte { return make([]byte, 64) })},
+		"of two parts":                     {token: "e30.e30"},
+		"of many parts":                    {token: strings.Repeat("e30.", 1000)},
+		"encrypted":                        {token: "e30.e30.e30.e30.e30"},
+		"of a megabyte":                    {token: strings.Repeat("a", 1<<20)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -264,4 +306,98 @@ func TestTokensWhileCutOff(t *testing.T) {
 			t.Errorf("refused with %v, want 503", err)
 		}
 	})
+}
+
+func TestQuestionsAreToldApartWhateverIsInThem(t *testing.T) {
+	of := func(user string, groups ...string) question {
+		return question{user: user, groups: joined(groups), verb: "get"}
+	}
+	cases := map[string]struct {
+		a, b question
+		same bool
+	}{
+		"the order of groups is none":        {a: of("u", "a", "b"), b: of("u", "b", "a"), same: true},
+		"a comma in the name of a group":     {a: of("u", "cn=a,ou=b"), b: of("u", "cn=a", "ou=b")},
+		"a backslash before a comma":         {a: of("u", `a\`, "b"), b: of("u", `a\,b`)},
+		"the end of a field in a name":       {a: of("u\x00a"), b: of("u", "a")},
+		"a field that begins where one ends": {a: question{namespace: "a", name: "b"}, b: question{subresource: "a", namespace: "b"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if same := tc.a.key() == tc.b.key(); same != tc.same {
+				t.Errorf("%q and %q are the same: %v, want %v", tc.a.key(), tc.b.key(), same, tc.same)
+			}
+		})
+	}
+}
+
+func TestAnAnswerAboutAPartIsNoneAboutTheWhole(t *testing.T) {
+	c := &cluster{linked: true, allows: true, key: newKey(t)}
+	checker, _ := c.checker(disk{})
+	review := func(selector *authorizationv1.FieldSelectorAttributes) bool {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: "u", ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods", FieldSelector: selector},
+		}}
+		if err := checker.ReviewAccess(t.Context(), review); err != nil {
+			t.Fatal(err)
+		}
+		return review.Status.Allowed
+	}
+	if !review(&authorizationv1.FieldSelectorAttributes{RawSelector: "spec.nodeName=edge-1"}) {
+		t.Fatal("not allowed while linked")
+	}
+	c.linked = false
+	if review(nil) {
+		t.Error("a part was allowed, and now the whole is")
+	}
+	c.linked = true
+	review(nil)
+	c.linked = false
+	if !review(nil) || !review(&authorizationv1.FieldSelectorAttributes{RawSelector: "spec.nodeName=edge-1"}) {
+		t.Error("the whole was allowed, and is not remembered")
+	}
+}
+
+func TestCallersCannotHaveTheNodeAskWithoutEnd(t *testing.T) {
+	c := &cluster{linked: true, allows: true, key: newKey(t)}
+	checker, clock := c.checker(disk{})
+	for i := range 1000 {
+		_ = checker.Check(t.Context(), answer.Caller{Token: fmt.Sprint("made up ", i)}, list("shop"))
+	}
+	if c.asked > asksAtOnce+1 {
+		t.Errorf("the API server was asked %d times, want at most %d", c.asked, asksAtOnce)
+	}
+	if user, err := checker.identify(t.Context(), c.token(t, nil)); err != nil || user.Name != "system:serviceaccount:shop:till" {
+		t.Errorf("a good token is refused meanwhile: %v", err)
+	}
+	clock.SetTime(now.Add(time.Minute))
+	before := c.asked
+	_ = checker.Check(t.Context(), answer.Caller{Token: "made up"}, list("shop"))
+	if c.asked == before {
+		t.Error("never asked again")
+	}
+}
+
+func TestARefusedTokenIsNotAskedAboutAtOnceAgain(t *testing.T) {
+	c := &cluster{key: newKey(t)}
+	checker, clock := c.checker(disk{})
+	asked := 0
+	checker.Linked = func() bool { return true }
+	checker.Ask = func(_ context.Context, _ string, _ any) error {
+		asked++
+		return nil // not authenticated
+	}
+	for range 5 {
+		if _, err := checker.identify(t.Context(), "x"); code(err) != 401 {
+			t.Errorf("refused with %v, want 401", err)
+		}
+	}
+	if asked != 1 {
+		t.Errorf("asked %d times", asked)
+	}
+	clock.SetTime(now.Add(tokenFresh))
+	_, _ = checker.identify(t.Context(), "x")
+	if asked != 2 {
+		t.Errorf("asked %d times in all, want again after a while", asked)
+	}
 }

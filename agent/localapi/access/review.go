@@ -3,7 +3,6 @@ package access
 import (
 	"context"
 	"slices"
-	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -43,7 +42,9 @@ func (c *Checker) ReviewAccess(ctx context.Context, review *authorizationv1.Subj
 	q := questionIn(review.Spec)
 	if c.Linked() {
 		if err := c.Ask(ctx, reviews, review); err == nil {
-			c.Memory.learn(q, review.Status.Allowed)
+			if !narrowed(review.Spec) {
+				c.Memory.learn(q, review.Status.Allowed)
+			}
 			return nil
 		}
 	}
@@ -59,9 +60,15 @@ func (c *Checker) ReviewAccess(ctx context.Context, review *authorizationv1.Subj
 	return nil
 }
 
+// narrowed says whether a question is about part of a collection only. Its answer is none to
+// the question about all of it, and is not remembered.
+func narrowed(spec authorizationv1.SubjectAccessReviewSpec) bool {
+	a := spec.ResourceAttributes
+	return a != nil && (a.FieldSelector != nil || a.LabelSelector != nil)
+}
+
 func questionIn(spec authorizationv1.SubjectAccessReviewSpec) question {
-	groups := slices.Sorted(slices.Values(spec.Groups))
-	q := question{user: spec.User, groups: strings.Join(groups, ",")}
+	q := question{user: spec.User, groups: joined(spec.Groups)}
 	if a := spec.ResourceAttributes; a != nil {
 		q.verb, q.group, q.version, q.resource, q.subresource = a.Verb, a.Group, a.Version, a.Resource, a.Subresource
 		q.namespace, q.name = a.Namespace, a.Name

@@ -31,9 +31,10 @@ func resource(info *request.RequestInfo) schema.GroupResource {
 	return schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}
 }
 
-// identified is a token's user for the moment.
+// identified is a token's user for the moment, or why it is nobody's.
 type identified struct {
 	user  User
+	err   error
 	until time.Time
 }
 
@@ -52,17 +53,17 @@ func (c *Checker) Identify(ctx context.Context, caller answer.Caller) error {
 func (c *Checker) identify(ctx context.Context, token string) (User, error) {
 	key, now := sha256.Sum256([]byte(token)), c.Clock.Now()
 	if known, ok := c.Tokens.recent(key); ok && now.Before(known.until) {
-		return known.user, nil
+		return known.user, known.err
 	}
 	user, err := c.review(ctx, token)
-	if err == nil {
-		c.Tokens.learn(key, identified{user, now.Add(tokenFresh)})
+	if err == nil || apierrors.IsUnauthorized(err) {
+		c.Tokens.learn(key, identified{user, err, now.Add(tokenFresh)})
 	}
 	return user, err
 }
 
 func (c *Checker) review(ctx context.Context, token string) (User, error) {
-	if c.Linked() {
+	if c.mayAsk() {
 		review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
 		if err := c.Ask(ctx, tokenReviews, review); err == nil {
 			if !review.Status.Authenticated {

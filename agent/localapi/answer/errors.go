@@ -31,3 +31,14 @@ func notHeld(what string) *apierrors.StatusError {
 	return apierrors.NewServiceUnavailable(fmt.Sprintf(
 		"rekindle-agent: the API server is out of reach and this node does not hold %s; name it in cacheWarmup.resources of the node's EdgeRecoveryPolicy to have it held", what))
 }
+
+func unsupportedMediaType(why error) *apierrors.StatusError {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,
+		Message: "rekindle-agent: " + why.Error(),
+	}}
+}
+
+func tooLarge() *apierrors.StatusError {
+	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("rekindle-agent: limit is %d bytes", bodyLimit))
+}

@@ -3,6 +3,7 @@ package answer
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -63,4 +64,7 @@ func listed(counts map[v1alpha1.MissedResource]int64) []v1alpha1.MissedResource 
 	return all
 }
 
-func shorten(text string, limit int) string { return text[:min(limit, len(text))] }
+// shorten makes a name that the status can hold of what a caller has sent.
+func shorten(text string, limit int) string {
+	return strings.ToValidUTF8(text[:min(limit, len(text))], "")
+}

@@ -38,7 +38,7 @@ type watcher struct {
 // watch answers a watch until it ends.
 func (q *query) watch(w http.ResponseWriter, r *http.Request) error {
 	timeout := shortestWatch + time.Duration(rand.Int64N(int64(shortestWatch)))
-	if q.options.TimeoutSeconds != nil {
+	if q.options.TimeoutSeconds != nil && *q.options.TimeoutSeconds != 0 {
 		timeout = time.Duration(*q.options.TimeoutSeconds) * time.Second
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), timeout)

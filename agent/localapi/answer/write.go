@@ -3,6 +3,7 @@ package answer
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 
@@ -62,6 +63,11 @@ func (h *Handler) writerOf(info *request.RequestInfo) writer {
 // write answers a request of the closed list.
 func (h *Handler) write(w http.ResponseWriter, r *http.Request, info *request.RequestInfo, take writer) bool {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyLimit))
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		fail(w, r, tooLarge())
+		return true
+	}
 	if err != nil {
 		fail(w, r, apierrors.NewBadRequest("reading the body: "+err.Error()))
 		return true

@@ -131,6 +131,15 @@ func proto(t *testing.T, object runtime.Object, kind schema.GroupVersionKind) []
 	return buffer.Bytes()
 }
 
+// copies is a JSON patch that doubles a value each time.
+func copies(times int) []byte {
+	operations := []string{`{"op":"add","path":"/status/x","value":["` + strings.Repeat("x", 1000) + `"]}`}
+	for range times {
+		operations = append(operations, `{"op":"copy","from":"/status/x","path":"/status/x/-"}`)
+	}
+	return []byte("[" + strings.Join(operations, ",") + "]")
+}
+
 func TestWritesWhileCutOff(t *testing.T) {
 	const (
 		strategic = "application/strategic-merge-patch+json"
@@ -161,7 +170,18 @@ func TestWritesWhileCutOff(t *testing.T) {
 		"as a merge patch":                   {method: "PATCH", path: podStatus, contentType: "application/merge-patch+json", body: ready, want: `200 "status":"True"`},
 		"for a pod of another UID":           {method: "PATCH", path: podStatus, contentType: strategic, body: []byte(`{"metadata":{"uid":"old"},"status":{}}`), want: "409 Conflict"},
 		"for a pod that is gone":             {method: "PATCH", path: "/api/v1/namespaces/default/pods/gone/status", contentType: strategic, body: ready, want: "404 NotFound"},
-		"in a way that nobody knows":         {method: "PATCH", path: podStatus, contentType: "text/plain", body: ready, want: "400 BadRequest"},
+		"in a way that nobody knows":         {method: "PATCH", path: podStatus, contentType: "text/plain", body: ready, want: "415 UnsupportedMediaType"},
+		"without a type":                     {method: "PATCH", path: podStatus, body: ready, want: "415 UnsupportedMediaType"},
+		"by server-side apply":               {method: "PATCH", path: podStatus, contentType: "application/apply-patch+yaml", body: ready, want: "upstream"},
+		"that is no JSON":                    {method: "PATCH", path: podStatus, contentType: strategic, body: []byte(`{"status":`), want: "400 BadRequest"},
+		"that is a list":                     {method: "PATCH", path: podStatus, contentType: strategic, body: []byte(`[1]`), want: "400 BadRequest"},
+		"that takes the status away":         {method: "PATCH", path: podStatus, contentType: "application/merge-patch+json", body: []byte(`{"metadata":null}`), want: "409 Conflict"},
+		"that is larger than any":            {method: "PATCH", path: podStatus, contentType: strategic, body: make([]byte, bodyLimit+1), want: "413 RequestEntityTooLarge"},
+		"that copies without end":            {method: "PATCH", path: podStatus, contentType: "application/json-patch+json", body: copies(40), want: "400 BadRequest"},
+		"of too many operations":             {method: "PATCH", path: podStatus, contentType: "application/json-patch+json", body: []byte("[" + strings.Repeat(`{"op":"add","path":"/x","value":1},`, 10000) + `{"op":"add","path":"/x","value":1}]`), want: "400 BadRequest"},
+		"a lease that is no lease":           {method: "PUT", path: leases + "/edge-1", contentType: binary, body: []byte("k8s\x00\xff\xff"), want: "400 BadRequest"},
+		"a lease of another kind":            {method: "PUT", path: leases + "/edge-1", contentType: plain, body: []byte(`{"kind":"Pod","apiVersion":"v1"}`), want: "400 BadRequest"},
+		"a token request that is none":       {method: "POST", path: tokens, contentType: plain, body: []byte(`x`), want: "400 BadRequest"},
 		"the node's status":                  {method: "PATCH", path: "/api/v1/nodes/edge-1/status", contentType: strategic, body: []byte(`{"status":{"phase":"x"}}`), want: `200 "phase":"x"`},
 		"another node's status":              {method: "PATCH", path: "/api/v1/nodes/edge-2/status", contentType: strategic, body: []byte(`{}`), want: "upstream"},
 		"a pod's status by somebody else":    {method: "PATCH", path: podStatus, contentType: strategic, body: ready, header: bearer, want: "upstream"},

@@ -37,9 +37,12 @@ var codecs = func() serializer.CodecFactory {
 
 // decodeBody reads an object of a request, with its type.
 func decodeBody[T runtime.Object](body []byte, into T) error {
-	_, kind, err := codecs.UniversalDeserializer().Decode(body, nil, into)
+	read, kind, err := codecs.UniversalDeserializer().Decode(body, nil, into)
 	if err != nil {
 		return apierrors.NewBadRequest("reading the body: " + err.Error())
+	}
+	if read != runtime.Object(into) {
+		return apierrors.NewBadRequest("reading the body: it is a " + kind.String())
 	}
 	into.GetObjectKind().SetGroupVersionKind(*kind)
 	return nil

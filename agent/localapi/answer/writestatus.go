@@ -2,9 +2,12 @@ package answer
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"rekindle.edge/agent/localapi/collection"
@@ -54,7 +57,15 @@ func (h *Handler) writeStatus(w http.ResponseWriter, r *http.Request, info *requ
 		}
 		return false
 	}
-	object, err := overlay.Patch(info.Resource, r.Header.Get("Content-Type"), base, patch)
+	contentType := r.Header.Get("Content-Type")
+	if strings.HasPrefix(contentType, string(types.ApplyYAMLPatchType)) || strings.HasPrefix(contentType, string(types.ApplyCBORPatchType)) {
+		return false // who owns which field is the API server's to say
+	}
+	object, err := overlay.Patch(info.Resource, contentType, base, patch)
+	if errors.Is(err, overlay.ErrPatchType) {
+		fail(w, r, unsupportedMediaType(err))
+		return true
+	}
 	if err != nil {
 		fail(w, r, apierrors.NewBadRequest("rekindle-agent: "+err.Error()))
 		return true

@@ -25,6 +25,9 @@ func Compare(a, b Key) int {
 	return strings.Compare(a.Namespace+"/", b.Namespace+"/")
 }
 
+// fieldsKept is more than any kind is usually selected by.
+const fieldsKept = 16
+
 // Item is an object as it is served. What it holds never changes.
 type Item struct {
 	Namespace, Name string
@@ -74,11 +77,15 @@ func (i *Item) Field(path string) string {
 	if value, ok := i.fields[path]; ok {
 		return value
 	}
+	value := i.lookUp(strings.Split(path, "."))
 	if i.fields == nil {
 		i.fields = map[string]string{}
 	}
-	i.fields[path] = i.lookUp(strings.Split(path, "."))
-	return i.fields[path]
+	// Kinds of others may be selected by fields without end.
+	if len(i.fields) < fieldsKept {
+		i.fields[path] = value
+	}
+	return value
 }
 
 func (i *Item) lookUp(path []string) string {

@@ -2,6 +2,7 @@ package overlay
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"mime"
 
@@ -15,12 +16,21 @@ import (
 // shapes tell how lists of a kind are merged.
 var shapes = map[string]any{"pods": corev1.Pod{}, "nodes": corev1.Node{}}
 
+// The API server's own bounds of a JSON patch, in operations and in bytes that it copies.
+const (
+	mostOperations = 10000
+	mostCopied     = 3 << 20
+)
+
+// ErrPatchType says that patches of a type are not applied on the node.
+var ErrPatchType = errors.New("no patch that is applied on the node")
+
 // Patch applies a patch of any type that kubelet may send to an object of a resource.
 // Fields that this agent does not know stay.
 func Patch(resource, contentType string, object, patch []byte) ([]byte, error) {
 	media, _, err := mime.ParseMediaType(contentType)
 	if err != nil {
-		return nil, fmt.Errorf("content type %q: %w", contentType, err)
+		return nil, fmt.Errorf("%w: content type %q: %w", ErrPatchType, contentType, err)
 	}
 	switch types.PatchType(media) {
 	case types.StrategicMergePatchType:
@@ -32,9 +42,14 @@ func Patch(resource, contentType string, object, patch []byte) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		return operations.Apply(object)
+		if len(operations) > mostOperations {
+			return nil, fmt.Errorf("the patch has %d operations, more than %d", len(operations), mostOperations)
+		}
+		options := jsonpatch.NewApplyOptions()
+		options.AccumulatedCopySizeLimit = mostCopied
+		return operations.ApplyWithOptions(object, options)
 	}
-	return nil, fmt.Errorf("patches of type %q are not applied on the node", media)
+	return nil, fmt.Errorf("%w: %q", ErrPatchType, media)
 }
 
 func strategic(resource string, object, patch []byte) ([]byte, error) {

@@ -23,6 +23,26 @@ import (
 	"rekindle.edge/agent/localapi/answer"
 )
 
+// access is the node's as the agent has it, with the issuer's keys as they are now.
+func (h *held) access(ctx context.Context) *access.Checker {
+	_, body := ask(ctx, upstream.Admin(), "/openid/v1/jwks", "*/*")
+	keys := &jose.JSONWebKeySet{}
+	Expect(json.Unmarshal(body, keys)).To(Succeed())
+	Expect(keys.Keys).NotTo(BeEmpty(), "%s", body)
+	_, body = ask(ctx, upstream.Admin(), "/.well-known/openid-configuration", "application/json")
+	var configuration struct{ Issuer string }
+	Expect(json.Unmarshal(body, &configuration)).To(Succeed())
+	return &access.Checker{
+		Ask: h.server.Post, Clock: clock.RealClock{}, Memory: access.NewMemory(h.objects, clock.RealClock{}),
+		Linked: func() bool { reach, _ := h.server.Reach(); return reach == answer.Linked },
+		Tokens: &access.Tokens{
+			Keys: func() (*jose.JSONWebKeySet, string) { return keys, configuration.Issuer },
+			Node: h.server.Node,
+			Runs: func(string, string, types.UID) bool { return false },
+		},
+	}
+}
+
 var _ = Describe("Access of pods", Ordered, Serial, func() {
 	var node *held
 	var pod kubernetes.Interface
@@ -70,21 +90,7 @@ var _ = Describe("Access of pods", Ordered, Serial, func() {
 
 		node = startHeld(identity)
 		node.copy(ctx)
-		_, body := ask(ctx, upstream.Admin(), "/openid/v1/jwks", "application/json")
-		keys := &jose.JSONWebKeySet{}
-		Expect(json.Unmarshal(body, keys)).To(Succeed())
-		_, body = ask(ctx, upstream.Admin(), "/.well-known/openid-configuration", "application/json")
-		var configuration struct{ Issuer string }
-		Expect(json.Unmarshal(body, &configuration)).To(Succeed())
-		node.handler.Access = &access.Checker{
-			Ask: node.server.Post, Clock: clock.RealClock{}, Memory: access.NewMemory(node.objects, clock.RealClock{}),
-			Linked: func() bool { reach, _ := node.server.Reach(); return reach == answer.Linked },
-			Tokens: &access.Tokens{
-				Keys: func() (*jose.JSONWebKeySet, string) { return keys, configuration.Issuer },
-				Node: node.server.Node,
-				Runs: func(string, string, types.UID) bool { return false },
-			},
-		}
+		node.handler.Access = node.access(ctx)
 		node.handler.Exposition = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("its own")) })
 		config := rest.AnonymousClientConfig(node.config)
 		config.CAData, config.BearerToken, config.QPS = node.config.CAData, token.Status.Token, -1
@@ -104,7 +110,11 @@ var _ = Describe("Access of pods", Ordered, Serial, func() {
 		Eventually(func() answer.Reach { reach, _ := node.server.Reach(); return reach }).WithTimeout(timeout).Should(Equal(answer.CutOff))
 		Expect(read(ctx, namespace)).To(Succeed())
 		// A start of the agent later.
-		node.handler.Access.(*access.Checker).Memory = access.NewMemory(node.objects, clock.RealClock{})
+		before := node.handler.Access.(*access.Checker)
+		node.handler.Access = &access.Checker{
+			Ask: before.Ask, Clock: before.Clock, Linked: before.Linked, Memory: access.NewMemory(node.objects, before.Clock),
+			Tokens: &access.Tokens{Keys: before.Tokens.Keys, Node: before.Tokens.Node, Runs: before.Tokens.Runs},
+		}
 		Expect(read(ctx, namespace)).To(Succeed())
 		Expect(metrics(ctx)).To(Equal("its own"))
 		Expect(apierrors.IsServiceUnavailable(read(ctx, ""))).To(BeTrue(), "nobody was asked about all namespaces")
