@@ -31,10 +31,11 @@ func pod(change func(*Pod)) Facts {
 	return Facts{Pods: []Pod{p}}
 }
 
-func owned(policy corev1.RestartPolicy, version, kind string) Facts {
+// job is a pod that a Job of an API group and version has made.
+func job(policy corev1.RestartPolicy, version string) Facts {
 	return pod(func(p *Pod) {
 		p.Spec.RestartPolicy = policy
-		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: version, Kind: kind, Name: "o", Controller: ptr.To(true)}}
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: version, Kind: "Job", Name: "o", Controller: ptr.To(true)}}
 	})
 }
 
@@ -87,14 +88,14 @@ func TestCheckOfPods(t *testing.T) {
 			facts: pod(func(p *Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever }), want: []string{"BlocksPod NeverRestarted shop/web restartPolicy"},
 		},
 		"a Job's pod that runs once": {
-			facts: owned(corev1.RestartPolicyNever, "batch/v1", "Job"), want: []string{"Slows NeverRestarted shop/web restartPolicy"},
+			facts: job(corev1.RestartPolicyNever, "batch/v1"), want: []string{"Slows NeverRestarted shop/web restartPolicy"},
 		},
 		"a pod that runs once, of a controller that may not make another": {
-			facts: owned(corev1.RestartPolicyNever, "example.com/v1", "Job"), want: []string{"BlocksPod NeverRestarted shop/web restartPolicy"},
+			facts: job(corev1.RestartPolicyNever, "example.com/v1"), want: []string{"BlocksPod NeverRestarted shop/web restartPolicy"},
 		},
-		"a Job's pod that runs until it succeeds": {facts: owned(corev1.RestartPolicyOnFailure, "batch/v1", "Job")},
+		"a Job's pod that runs until it succeeds": {facts: job(corev1.RestartPolicyOnFailure, "batch/v1")},
 		"a Job's pod that has not started yet": {facts: func() Facts {
-			f := owned(corev1.RestartPolicyNever, "batch/v1", "Job")
+			f := job(corev1.RestartPolicyNever, "batch/v1")
 			f.Pods[0].Status.Phase = corev1.PodPending
 			return f
 		}()},

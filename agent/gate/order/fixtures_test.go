@@ -28,9 +28,7 @@ func started(s *v1alpha1.Stage) { s.WaitFor = v1alpha1.WaitForStarted }
 func timeout(seconds int32) func(*v1alpha1.Stage) {
 	return func(s *v1alpha1.Stage) { s.TimeoutSeconds = seconds }
 }
-func parallel(calls int32) func(*v1alpha1.Stage) {
-	return func(s *v1alpha1.Stage) { s.MaxParallel = ptr.To(calls) }
-}
+func oneAtOnce(s *v1alpha1.Stage) { s.MaxParallel = ptr.To[int32](1) }
 func selects(p ...v1alpha1.PodSelector) func(*v1alpha1.Stage) {
 	return func(s *v1alpha1.Stage) { s.Pods = p }
 }

@@ -163,7 +163,7 @@ func TestPlanner(t *testing.T) {
 			p.at(41_000, "b")
 		},
 		"maxParallel bounds the sandboxes that are made at once in a stage": func(t *testing.T) {
-			p := newPlay(t, stage("one", parallel(1)))
+			p := newPlay(t, stage("one", oneAtOnce))
 			a, b := p.call(p.add("a", "one")), p.call(p.add("b", "one"))
 			p.at(1000, "a")
 			p.at(1100)
@@ -172,7 +172,7 @@ func TestPlanner(t *testing.T) {
 			p.makes(b)
 		},
 		"a sandbox that takes long gives its turn to others": func(t *testing.T) {
-			p := newPlay(t, stage("one", parallel(1)))
+			p := newPlay(t, stage("one", oneAtOnce))
 			p.call(p.add("a", "one"))
 			p.call(p.add("b", "one"))
 			p.at(1000, "a")
@@ -209,7 +209,7 @@ func TestPlanner(t *testing.T) {
 			p.at(1260)
 		},
 		"a more important pod that asks whether there is a network has its turn": func(t *testing.T) {
-			p := newPlay(t, stage("one", parallel(1)))
+			p := newPlay(t, stage("one", oneAtOnce))
 			first, second := p.add("first", "one"), p.add("second", "one")
 			asking := p.call(first, func(c *call) { c.phase, c.since = offline, time.Second })
 			p.call(second)
@@ -218,7 +218,7 @@ func TestPlanner(t *testing.T) {
 			p.at(1010, "first")
 		},
 		"a pod that is held for its network takes no turn": func(t *testing.T) {
-			p := newPlay(t, stage("one", parallel(1)))
+			p := newPlay(t, stage("one", oneAtOnce))
 			p.call(p.add("a", "one"), func(c *call) { c.phase = offline })
 			p.call(p.add("b", "one"))
 			p.at(1000, "b")

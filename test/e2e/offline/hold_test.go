@@ -14,12 +14,6 @@ import (
 	"rekindle.edge/test/scenario/spec"
 )
 
-// admin runs kubectl as the cluster's administrator.
-func admin(ctx context.Context, stdin string, args ...string) string {
-	GinkgoHelper()
-	return spec.Kubectl(ctx, shared, stdin, args...)
-}
-
 // setAttachedVolumes gives the node a policy, and returns when the agent has taken it over.
 func setAttachedVolumes(ctx context.Context, mode v1alpha1.OfflineAttachedVolumes) {
 	GinkgoHelper()

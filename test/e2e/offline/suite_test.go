@@ -129,10 +129,10 @@ var _ = JustAfterEach(func() {
 
 // powerCut takes the power once all changes are on the disk, and boots with the WAN as it
 // is said to be.
-func powerCut(ctx context.Context, wan edgenode.WANMode) *edgenode.Boot {
+func powerCut(ctx context.Context, wan edgenode.WANMode) {
 	GinkgoHelper()
 	spec.Settle(ctx, node)
-	return spec.PowerCut(ctx, node, wan)
+	spec.PowerCut(ctx, node, wan)
 }
 
 func allPods() []string {
