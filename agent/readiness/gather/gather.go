@@ -56,6 +56,7 @@ type Gatherer struct {
 	// imageStamp is of the list that images is of; blobs is where their content is.
 	imageStamp uint64
 	blobs      string
+	overlay    bool
 	remembered credentials
 	// kubeletArgs are of the kubelet that was last seen.
 	kubeletArgs []string

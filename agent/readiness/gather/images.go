@@ -38,7 +38,7 @@ func (g *Gatherer) imagesOf(ctx context.Context, pod *corev1.Pod, known imageCac
 		if found != nil {
 			image.Pinned = found.Pinned
 			image.Unproven = running[use.container] == ""
-			image.Damaged = g.damaged(ctx, use, found.Id)
+			image.Damaged = g.damaged(ctx, pod, use, found.Id)
 			image.Changed = !is(found, running[use.container])
 			image.Refused = credentials.refuse(g.Objects, pod, use.name, found.Id)
 			image.Pulling = credentials.pulling[use.name]
@@ -95,13 +95,17 @@ func is(image *runtimeapi.Image, imageID string) bool {
 
 // damaged says what of an image's content is lost. Its configuration is looked at also where
 // nothing more is known of how the runtime keeps it.
-func (g *Gatherer) damaged(ctx context.Context, use imageUse, id string) string {
+func (g *Gatherer) damaged(ctx context.Context, pod *corev1.Pod, use imageUse, id string) string {
 	algorithm, digest, ok := strings.Cut(id, ":")
 	if g.blobs == "" || !ok {
 		return ""
 	}
 	if g.Content != nil {
-		asked := images.Asked{Name: use.name, ID: id, Program: use.program, Blobs: g.Root + g.blobs, Volume: use.volume}
+		asked := images.Asked{
+			Name: use.name, ID: id, Program: use.program, Volume: use.volume, Blobs: g.Root + g.blobs,
+			// A runtime class may have a snapshotter of its own.
+			Overlay: g.overlay && pod.Spec.RuntimeClassName == nil,
+		}
 		if problem := g.Content.Look(ctx, asked); problem != "" {
 			return problem
 		}

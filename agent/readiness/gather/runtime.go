@@ -117,7 +117,8 @@ func fingerprint(images []*runtimeapi.Image) uint64 {
 	return sum
 }
 
-// contentDir is where containerd has the content of images; empty: the runtime is another.
+// contentDir is where containerd has the content of images; empty: the runtime is another. It
+// notes by the way whether images are unpacked with overlayfs.
 func (g *Gatherer) contentDir(ctx context.Context) string {
 	answer, err := g.Runtime.ImageFsInfo(ctx, &runtimeapi.ImageFsInfoRequest{})
 	if err != nil || len(answer.ImageFilesystems) == 0 {
@@ -127,5 +128,6 @@ func (g *Gatherer) contentDir(ctx context.Context) string {
 	if !strings.HasPrefix(plugin, "io.containerd.") {
 		return ""
 	}
+	g.overlay = plugin == "io.containerd.snapshotter.v1.overlayfs"
 	return filepath.Join(root, "io.containerd.content.v1.content", "blobs")
 }

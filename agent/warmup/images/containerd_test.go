@@ -324,7 +324,7 @@ func TestKeeperOnContainerd(t *testing.T) {
 	look := func() string {
 		looker.Begin()
 		return looker.Look(t.Context(), Asked{
-			Name: till, ID: s.images[till].id, Program: "/till", Blobs: filepath.Join(dir, "root/io.containerd.content.v1.content/blobs"),
+			Name: till, ID: s.images[till].id, Program: "/till", Blobs: filepath.Join(dir, "root/io.containerd.content.v1.content/blobs"), Overlay: true,
 		})
 	}
 	if problem := look(); problem != "" {

@@ -38,7 +38,7 @@ type Looker struct {
 	Suspect func(id string)
 
 	runtime lookup
-	known   map[string]*looked // by id
+	known   map[string]*looked // by key
 	files   map[string]file    // by path
 	state   file
 	damaged map[string]bool
@@ -62,6 +62,17 @@ type Asked struct {
 	Volume bool
 	// Blobs is the directory of the runtime's content.
 	Blobs string
+	// Overlay says that the runtime unpacks this image with overlayfs. Layers of others are
+	// not looked at.
+	Overlay bool
+}
+
+// key is of what is known of an image: elsewhere it may be unpacked as well.
+func (a Asked) key() string {
+	if a.Overlay {
+		return a.ID
+	}
+	return a.ID + " elsewhere"
 }
 
 // looked is what was learned of an image.
@@ -124,18 +135,18 @@ func (l *Looker) Look(ctx context.Context, asked Asked) string {
 	if l.damaged[asked.ID] {
 		return "files of a layer were lost, and could not be mended"
 	}
-	known, ok := l.known[asked.ID]
+	known, ok := l.known[asked.key()]
 	if !ok {
 		if known = l.learn(ctx, asked); known == nil {
 			return ""
 		}
-		l.known[asked.ID] = known
+		l.known[asked.key()] = known
 	}
 	problem := l.look(known, asked)
 	if problem != "" && ok {
 		// The image may have been pulled anew since, into other directories.
 		if again := l.learn(ctx, asked); again != nil {
-			l.known[asked.ID], known = again, again
+			l.known[asked.key()], known = again, again
 			problem = l.look(known, asked)
 		}
 	}
@@ -301,7 +312,7 @@ func (l *Looker) learn(ctx context.Context, asked Asked) *looked {
 		return known
 	}
 	known.own, known.search = command(config)
-	if len(config.RootFS.DiffIDs) == 0 {
+	if len(config.RootFS.DiffIDs) == 0 || !asked.Overlay {
 		return known
 	}
 	chains := chainIDs(config.RootFS.DiffIDs)

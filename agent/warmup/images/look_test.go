@@ -66,7 +66,7 @@ func newStore(t *testing.T) (*store, *Looker, Asked) {
 	must(t, os.MkdirAll(s.path("2/fs"), 0o755))
 	must(t, os.Symlink("usr/bin", s.path("2/fs/bin")))
 	l := &Looker{StateFile: s.path("images.json"), runtime: fakeLookup{s}}
-	return s, l, Asked{Name: "r.example/a:1", ID: id, Blobs: s.path("blobs")}
+	return s, l, Asked{Name: "r.example/a:1", ID: id, Blobs: s.path("blobs"), Overlay: true}
 }
 
 func (s *store) document(digest string) string {
@@ -103,7 +103,11 @@ func TestLookFindsWhatAStartNeeds(t *testing.T) {
 		"an index that is another":         {change: func(s *store, _ Asked) { s.write(s.document(s.index), "{}") }, want: "missing or damaged"},
 		"a layer's directory that is gone": {change: func(s *store, _ Asked) { must(s.t, os.RemoveAll(s.path("2"))) }, want: "directory of a layer"},
 		"layers that were never unpacked":  {change: func(s *store, a Asked) { s.err = errUnpacked; must(s.t, os.RemoveAll(s.path("2"))) }, want: "not unpacked"},
-		"what the keeper could not mend":   {change: func(s *store, a Asked) { s.write(s.path("images.json"), `{"damaged":{"`+a.ID+`":true}}`) }, want: "could not be mended"},
+		"layers of another snapshotter": {
+			ask:    func(a *Asked) { a.Overlay = false },
+			change: func(s *store, _ Asked) { s.err = errUnpacked; must(s.t, os.RemoveAll(s.path("2"))) },
+		},
+		"what the keeper could not mend": {change: func(s *store, a Asked) { s.write(s.path("images.json"), `{"damaged":{"`+a.ID+`":true}}`) }, want: "could not be mended"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
