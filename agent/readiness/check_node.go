@@ -60,7 +60,7 @@ func (f *findings) installation(facts Facts) {
 		case unit.State == "disabled" && unit.Pulled:
 			f.node(v1alpha1.ReasonUnitDisabled, v1alpha1.SeveritySlows, unit.Name,
 				"systemd has %s as disabled, and starts it at boot only because kubelet's unit wants it. Run systemctl enable %s.", unit.Name, unit.Name)
-		case slices.Contains([]string{"disabled", "masked", "masked-runtime", "bad"}, unit.State):
+		case slices.Contains([]string{"disabled", "masked", "bad"}, unit.State):
 			f.node(v1alpha1.ReasonUnitDisabled, v1alpha1.SeverityBlocksNode, unit.Name,
 				"systemd has %s as %s and would not start it at boot. Run systemctl enable %s (unmask it first if it is masked).", unit.Name, unit.State, unit.Name)
 		}

@@ -145,7 +145,10 @@ func (f *findings) hostPath(pod Pod, volume corev1.Volume, facts Facts) {
 		f.add(v1alpha1.ReasonHostPathVolatile, v1alpha1.SeverityBlocksPod, name(pod), path,
 			"Volume %q needs %s, which a restart empties and nothing known makes again. Use DirectoryOrCreate, make it with tmpfiles.d, or add the file to snapshot.nodeFiles.", volume.Name, path)
 	}
-	if facts.Node.LateMount != nil && facts.Node.LateMount(path) {
+	if mustBeThere && facts.Node.NeverMount != nil && facts.Node.NeverMount(path) {
+		f.add(v1alpha1.ReasonHostPathLate, v1alpha1.SeverityBlocksPod, name(pod), path,
+			"Volume %q needs %s on a disk that nothing mounts at boot. Mount it from /etc/fstab, before kubelet.service.", volume.Name, path)
+	} else if facts.Node.LateMount != nil && facts.Node.LateMount(path) {
 		f.add(v1alpha1.ReasonHostPathLate, v1alpha1.SeveritySlows, name(pod), path,
 			"Volume %q is on a disk that the boot does not wait for: the pod may start before it is mounted. Mount it from /etc/fstab without nofail, before kubelet.service.", volume.Name)
 	}

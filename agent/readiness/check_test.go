@@ -150,11 +150,16 @@ func TestCheckOfHostPaths(t *testing.T) {
 		"a file that the policy keeps":                   {path: "/run/app/env", kind: ptr.To(corev1.HostPathFile), files: []string{"/run/app/env"}},
 		"another file than the policy keeps":             {path: "/run/app", kind: ptr.To(corev1.HostPathDirectory), files: []string{"/run/apple/env"}, want: blocked},
 		"a directory that another pod makes":             {path: "/run/app", kind: ptr.To(corev1.HostPathDirectory), maker: "/run/app/"},
+		"a directory on a disk that is mounted late":     {path: "/late", kind: ptr.To(corev1.HostPathDirectory), want: []string{"Slows HostPathLate shop/web /late"}},
+		"a directory on a disk that nothing mounts":      {path: "/never", kind: ptr.To(corev1.HostPathDirectory), want: []string{"BlocksPod HostPathLate shop/web /never"}},
+		"one there that is made when it is missing":      {path: "/never", kind: ptr.To(corev1.HostPathDirectoryOrCreate), want: []string{"Slows HostPathLate shop/web /never"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			facts := pod(func(p *Pod) { p.Spec.Volumes = []corev1.Volume{hostPath(tc.path, tc.kind)} })
 			facts.Node.Volatile = volatile
+			facts.Node.LateMount = func(path string) bool { return path == "/late" || path == "/never" }
+			facts.Node.NeverMount = func(path string) bool { return path == "/never" }
 			facts.Policy = &v1alpha1.NodeRecoverySpec{Snapshot: v1alpha1.Snapshot{NodeFiles: tc.files}}
 			if tc.maker != "" {
 				maker := pod(func(p *Pod) {
@@ -193,6 +198,7 @@ func TestCheckOfTheNode(t *testing.T) {
 		"a unit that another starts":                                  {node: Node{Units: []Unit{{Name: "containerd.service", State: "disabled", Pulled: true}}}, want: []string{"Slows UnitDisabled containerd.service"}},
 		"a masked unit that another would start":                      {node: Node{Units: []Unit{{Name: "containerd.service", State: "masked", Pulled: true}}}, want: []string{"BlocksNode UnitDisabled containerd.service"}},
 		"a unit that would not start":                                 {node: Node{Units: []Unit{{Name: "kubelet.service", State: "disabled"}}}, want: []string{"BlocksNode UnitDisabled kubelet.service"}},
+		"a unit that is masked until the restart":                     {node: Node{Units: []Unit{{Name: "containerd.service", State: "masked-runtime"}}}},
 		"a unit that others start":                                    {node: Node{Units: []Unit{{Name: "containerd.service", State: "static"}}}},
 		"a long pause before a restart":                               {node: Node{Units: []Unit{{Name: "kubelet.service", State: "enabled", Restart: 10 * time.Second}}}, want: []string{"Slows SlowRestart kubelet.service"}},
 		"a wait for the network":                                      {node: Node{NetworkWait: true}, want: []string{"Slows NetworkWait network-online.target"}},

@@ -131,8 +131,8 @@ type Node struct {
 	// Devices are the resources of device plugins that kubelet remembers.
 	Devices []string
 	// Volatile says whether a restart empties a path, LateMount whether it is on a disk
-	// that the boot does not wait for. Nil: not known.
-	Volatile, LateMount func(path string) bool
+	// that the boot does not wait for, NeverMount on one that it does not mount. Nil: not known.
+	Volatile, LateMount, NeverMount func(path string) bool
 }
 
 // Unit is a unit of systemd that must be there at boot.

@@ -27,6 +27,7 @@ const (
 type Prober struct {
 	boot   *Boot
 	netns  string
+	nodeIP string
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 
@@ -40,7 +41,7 @@ func (n *Node) Probe(ctx context.Context) (*Prober, error) {
 		return nil, ErrOff
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	p := &Prober{boot: n.boot, netns: "/run/netns/" + n.netns(), cancel: cancel, serving: map[string]time.Time{}}
+	p := &Prober{boot: n.boot, netns: "/run/netns/" + n.netns(), nodeIP: n.IP().String(), cancel: cancel, serving: map[string]time.Time{}}
 	p.done.Go(func() { p.follow(ctx) })
 	return p, nil
 }
@@ -76,7 +77,7 @@ func (p *Prober) follow(ctx context.Context) {
 func (p *Prober) ask(ctx context.Context, sandbox Sandbox) {
 	ip := p.address(ctx, sandbox.ID)
 	if ip == "" {
-		return // removed again, or on the host's network
+		return // removed again
 	}
 	client := &http.Client{Timeout: probeTimeout, Transport: &http.Transport{
 		DisableKeepAlives: true,
@@ -101,7 +102,7 @@ func (p *Prober) ask(ctx context.Context, sandbox Sandbox) {
 	}
 }
 
-// address asks containerd for a sandbox's address.
+// address asks containerd for a sandbox's address: the node's own if it is on its network.
 func (p *Prober) address(ctx context.Context, id string) string {
 	conn, err := p.boot.cri()
 	if err != nil {
@@ -111,6 +112,9 @@ func (p *Prober) address(ctx context.Context, id string) string {
 	client := runtimeapi.NewRuntimeServiceClient(conn)
 	for every(ctx, probePeriod) {
 		status, err := client.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id})
+		if err == nil && status.GetStatus().GetLinux().GetNamespaces().GetOptions().GetNetwork() == runtimeapi.NamespaceMode_NODE {
+			return p.nodeIP
+		}
 		if err == nil {
 			return status.GetStatus().GetNetwork().GetIp()
 		}

@@ -13,8 +13,7 @@ import (
 )
 
 // credentials are what kubelet remembers (since 1.35) of the pulls that it made, and which
-// pods may use an image without asking the registry again. Its own hash of a secret's
-// content is not looked at: the same secret under another name counts as another.
+// pods may use an image without asking the registry again.
 type credentials struct {
 	policy    string
 	allowlist []string
@@ -31,9 +30,14 @@ type pulledRecord struct {
 }
 
 type imageAccounted struct {
-	Secrets    []coordinates `json:"kubernetesSecrets"`
+	Secrets    []pullSecret  `json:"kubernetesSecrets"`
 	Accounts   []coordinates `json:"kubernetesServiceAccounts"`
 	Accessible bool          `json:"nodePodsAccessible"`
+}
+
+type pullSecret struct {
+	coordinates `json:",inline"`
+	Hash        string `json:"credentialHash"`
 }
 
 type coordinates struct {
@@ -134,7 +138,7 @@ func (c credentials) refuse(objects *snapshot.Objects, pod *corev1.Pod, name, id
 	for _, reference := range pod.Spec.ImagePullSecrets {
 		secret, ok := objects.Get(snapshot.Secrets, pod.Namespace, reference.Name)
 		for _, known := range access.Secrets {
-			if ok && known == (coordinates{string(secret.UID), pod.Namespace, reference.Name}) {
+			if ok && (known.coordinates == (coordinates{string(secret.UID), pod.Namespace, reference.Name}) || holds(secret.Raw, known.Hash)) {
 				return false
 			}
 		}

@@ -87,7 +87,7 @@ func (g *Gatherer) Facts(ctx context.Context) readiness.Facts {
 	kubelet := g.kubelet(ctx, &facts)
 	g.mounts.read(g.Root)
 	g.disks(&facts, kubelet)
-	facts.Node.Volatile, facts.Node.LateMount = g.volatile, g.mounts.late
+	facts.Node.Volatile, facts.Node.LateMount, facts.Node.NeverMount = g.volatile, g.mounts.late, g.mounts.never
 	pods := g.stored(node)
 	g.put(pods, facts.Policy)
 	var images func(*corev1.Pod) []readiness.Image

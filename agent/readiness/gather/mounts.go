@@ -82,22 +82,28 @@ func (t *mountTable) readOnly(path string) bool { return t.of(path).readOnly }
 // late says whether a path is on a disk that the boot does not wait for, or that nothing
 // mounts at boot.
 func (t *mountTable) late(path string) bool {
+	options, listed, own := t.mounted(path)
+	return own && (!listed || slices.ContainsFunc(options, func(option string) bool {
+		return slices.Contains([]string{"nofail", "noauto", "_netdev", "x-systemd.automount"}, option)
+	}))
+}
+
+// never says whether a path is on a disk that nothing mounts at boot.
+func (t *mountTable) never(path string) bool {
+	options, listed, own := t.mounted(path)
+	return own && (!listed || slices.Contains(options, "noauto") && !slices.Contains(options, "x-systemd.automount"))
+}
+
+// mounted says how the disk of a path is mounted at boot: with which options, and whether
+// anything does. A path of the root file system, or of none on a disk, is on no disk of its own.
+func (t *mountTable) mounted(path string) (options []string, listed, own bool) {
 	m := t.of(path)
 	if m.point == "/" || m.point == "" || !onDisk[m.kind] {
-		return false
+		return nil, false, false
 	}
-	options, listed := t.fstab[m.point]
-	if !listed {
-		unit := strings.ReplaceAll(strings.ReplaceAll(strings.Trim(m.point, "/"), "-", `\x2d`), "/", "-") + ".mount"
-		return !t.units[unit]
-	}
-	for _, option := range options {
-		switch option {
-		case "nofail", "noauto", "_netdev", "x-systemd.automount":
-			return true
-		}
-	}
-	return false
+	options, listed = t.fstab[m.point]
+	unit := strings.ReplaceAll(strings.ReplaceAll(strings.Trim(m.point, "/"), "-", `\x2d`), "/", "-") + ".mount"
+	return options, listed || t.units[unit], true
 }
 
 var onDisk = map[string]bool{"ext2": true, "ext3": true, "ext4": true, "xfs": true, "btrfs": true, "f2fs": true, "vfat": true, "exfat": true, "ntfs3": true, "nfs": true, "nfs4": true, "cifs": true}

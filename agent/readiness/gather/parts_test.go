@@ -49,13 +49,13 @@ func TestVolatilePaths(t *testing.T) {
 func TestLateMounts(t *testing.T) {
 	n := newNode(t)
 	n.write("/proc/self/mountinfo", "1 0 8:1 / / rw - ext4 /dev/sda rw\n"+
-		"2 1 8:2 / /data rw - ext4 /dev/sdb rw\n3 1 8:3 / /maybe rw - xfs /dev/sdc rw\n4 1 8:4 / /by\\040hand rw - ext4 /dev/sdd rw\n5 1 8:5 / /unit/a rw - ext4 /dev/sde rw\n")
-	n.write("/etc/fstab", "# comment\n/dev/sdb /data ext4 defaults 0 2\n/dev/sdc /maybe xfs nofail 0 2\n")
+		"2 1 8:2 / /data rw - ext4 /dev/sdb rw\n3 1 8:3 / /maybe rw - xfs /dev/sdc rw\n4 1 8:4 / /by\\040hand rw - ext4 /dev/sdd rw\n5 1 8:5 / /unit/a rw - ext4 /dev/sde rw\n6 1 8:6 / /asked rw - ext4 /dev/sdf rw\n")
+	n.write("/etc/fstab", "# comment\n/dev/sdb /data ext4 defaults 0 2\n/dev/sdc /maybe xfs nofail 0 2\n/dev/sdf /asked ext4 noauto 0 2\n")
 	n.write("/etc/systemd/system/unit-a.mount", "")
 	n.mounts.read(n.Root)
-	for path, want := range map[string]bool{"/data/x": false, "/maybe/x": true, "/by hand": true, "/unit/a/x": false, "/etc": false} {
-		if got := n.mounts.late(path); got != want {
-			t.Errorf("%s: late %t, want %t", path, got, want)
+	for path, want := range map[string]struct{ late, never bool }{"/data/x": {}, "/maybe/x": {late: true}, "/by hand": {true, true}, "/asked": {true, true}, "/unit/a/x": {}, "/etc": {}} {
+		if late, never := n.mounts.late(path), n.mounts.never(path); late != want.late || never != want.never {
+			t.Errorf("%s: late %t, never %t, want %+v", path, late, never, want)
 		}
 	}
 }
