@@ -35,6 +35,9 @@ type target struct {
 	scope snapshot.Scope
 	// fields and labels narrow what the server sends.
 	fields, labels string
+	// bounded says that a list of more than most bytes is a tooLargeError.
+	bounded bool
+	most    int
 }
 
 // client speaks to the API server in JSON and decodes no more than it must.

@@ -36,6 +36,13 @@ func (s standing) findings() []v1alpha1.Finding {
 	for _, r := range s.refused {
 		add(r.finding())
 	}
+	slices.SortFunc(s.large, func(a, b refusedRead) int { return strings.Compare(a.name(), b.name()) })
+	for _, l := range s.large {
+		add(v1alpha1.Finding{
+			Reason: v1alpha1.ReasonWarmListTooLarge, Severity: v1alpha1.SeveritySlows, Object: l.name(),
+			Message: "Nothing of this entry of cacheWarmup.resources is kept: " + l.why + ". Name its namespaces, or select by labels what the node needs.",
+		})
+	}
 	if s.issuer != "" {
 		add(v1alpha1.Finding{
 			Reason: v1alpha1.ReasonReadRefused, Severity: v1alpha1.SeveritySlows, Object: "nonResourceURL/openid/v1/jwks",

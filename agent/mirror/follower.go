@@ -39,6 +39,9 @@ type follower struct {
 	version string
 	epoch   int
 	size    int
+	// budget is what an entry of the warm list has its bytes from; nil: there is no bound.
+	budget *budget
+	bytes  int
 }
 
 // sink is where a follower puts what it sees.
@@ -65,6 +68,9 @@ func (c collection) apply(t snapshot.EventType, object snapshot.Object) error {
 // run works until ctx ends.
 func (f *follower) run(ctx context.Context) {
 	failures := 0
+	if f.budget != nil {
+		defer f.budget.take(f, 0)
+	}
 	if !f.first && f.verify.wait(ctx) != nil {
 		return
 	}
@@ -77,6 +83,10 @@ func (f *follower) run(ctx context.Context) {
 		case err == nil:
 			// The watch has ended at its time.
 			failures = 0
+		case errors.As(err, new(tooLargeError)):
+			f.log.Error(err, "Entry of the warm list is not kept", "resource", f.target.scope.Resource.Resource)
+			f.drop()
+			sleep(ctx, tooLargePause/2+rand.N(tooLargePause/2))
 		case apierrors.IsResourceExpired(err) || apierrors.IsGone(err):
 			f.version = ""
 		case answered(err):
@@ -128,7 +138,7 @@ func (f *follower) once(ctx context.Context) error {
 	began := time.Now()
 	err := f.client.watch(ctx, f.target, f.version, length, func() { f.state.watching(f.m) }, f.event)
 	switch {
-	case answered(err):
+	case answered(err) || errors.As(err, new(tooLargeError)):
 		return err
 	case time.Since(began) > length-time.Second || again:
 		return nil
@@ -151,9 +161,16 @@ func (f *follower) list(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	epoch := f.m.currentEpoch()
+	if f.budget != nil {
+		f.target.bounded, f.target.most = true, f.budget.left(f)
+	}
 	objects, version, err := f.client.list(ctx, f.target, 0)
 	if err != nil {
 		return 0, err
+	}
+	if f.budget != nil {
+		f.bytes = sizeOf(objects)
+		f.budget.take(f, f.bytes)
 	}
 	if err := f.verify.confirm(ctx, question); err != nil {
 		return 0, err
@@ -196,6 +213,9 @@ func (f *follower) event(c change) error {
 	}
 	if f.m.currentEpoch() != f.epoch {
 		return errBroken
+	}
+	if err := f.grow(t, o); err != nil {
+		return err
 	}
 	if err := f.sink.apply(t, o); err != nil {
 		f.log.Error(err, "Snapshot does not take a change", "resource", f.target.scope.Resource.Resource)

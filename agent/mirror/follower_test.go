@@ -115,7 +115,7 @@ func bookmark(version string) string {
 
 // follow runs a follower of services against a script until the names in the snapshot are
 // as wanted and the last request is as wanted.
-func follow(t *testing.T, s *script, want []string, last string) *snapshot.Objects {
+func follow(t *testing.T, s *script, want []string, last string, options ...func(*follower)) *snapshot.Objects {
 	t.Helper()
 	server := httptest.NewServer(s)
 	store, err := snapshot.Open(t.TempDir(), logr.Discard())
@@ -132,9 +132,11 @@ func follow(t *testing.T, s *script, want []string, last string) *snapshot.Objec
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { session.verify.run(ctx) })
-	running.Go(func() {
-		session.follow(ctx, session.newFollower(target{scope: snapshot.Scope{Resource: services}}, nil))
-	})
+	f := session.newFollower(target{scope: snapshot.Scope{Resource: services}}, nil)
+	for _, option := range options {
+		option(f)
+	}
+	running.Go(func() { session.follow(ctx, f) })
 	t.Cleanup(func() {
 		cancel()
 		running.Wait()

@@ -20,14 +20,17 @@ const pageSize = 500
 // read: 0 is all.
 func (c *client) list(ctx context.Context, t target, limit int) ([]snapshot.Object, string, error) {
 	var objects []snapshot.Object
-	query := t.query()
-	query.Set("limit", strconv.Itoa(pageSize))
+	query, size, bytes := t.query(), pageSize, 0
+	query.Set("limit", strconv.Itoa(size))
 	if limit > 0 {
 		query.Set("limit", strconv.Itoa(limit))
 	}
 	for {
 		page, err := c.page(ctx, t, query)
 		if apierrors.IsResourceExpired(err) && query.Has("continue") {
+			if t.bounded {
+				return nil, "", err // from the start
+			}
 			// The rest is too old by now: all at once, then.
 			objects = nil
 			query.Del("continue")
@@ -38,6 +41,14 @@ func (c *client) list(ctx context.Context, t target, limit int) ([]snapshot.Obje
 			return nil, "", err
 		}
 		objects = append(objects, page.objects...)
+		read := sizeOf(page.objects)
+		if bytes += read; t.bounded && bytes > t.most {
+			return nil, "", tooLargeError{t.most}
+		}
+		if read > pageBytes && query.Has("limit") && limit == 0 {
+			size = max(1, size/4)
+			query.Set("limit", strconv.Itoa(size))
+		}
 		if page.next == "" || limit > 0 {
 			return objects, page.version, nil
 		}

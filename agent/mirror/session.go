@@ -38,6 +38,8 @@ type session struct {
 	verify *verifier
 
 	gets *gets
+	// warmth is what the entries of the warm list share.
+	warmth *budget
 	// moved has room for one signal that the closure may be another.
 	moved chan struct{}
 	// tokensMoved has room for one signal that pods want other tokens.
@@ -68,6 +70,7 @@ func (m *Mirror) Run(ctx context.Context, node string, config *rest.Config) erro
 	}
 	s.verify = newVerifier(s.look, s.looked, m.afresh)
 	s.gets = newGets(s)
+	s.warmth = &budget{most: warmBytes, used: map[*follower]int{}}
 	var all sync.WaitGroup
 	all.Go(func() { s.verify.run(ctx) })
 	for _, f := range s.base() {

@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"errors"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +18,8 @@ type scopeState struct {
 	optional bool
 	// open says that a watch runs, on a list that was taken as a whole.
 	open, listed, held bool
+	// large is why an entry of the warm list is left out; empty: it is not.
+	large string
 	// refused is what the server said when it did not let the node read; empty: it does.
 	refused      string
 	refusedSince time.Time
@@ -33,7 +36,7 @@ func (s *scopeState) watching(m *Mirror) {
 
 func (s *scopeState) synced(m *Mirror, held bool) {
 	m.mu.Lock()
-	s.listed, s.held, s.refused = true, held, ""
+	s.listed, s.held, s.refused, s.large = true, held, "", ""
 	m.heard = m.wall()
 	m.mu.Unlock()
 	m.tick()
@@ -43,7 +46,10 @@ func (s *scopeState) synced(m *Mirror, held bool) {
 func (s *scopeState) left(m *Mirror, err error) {
 	m.mu.Lock()
 	s.open = s.open && err == nil
+	var large tooLargeError
 	switch {
+	case errors.As(err, &large):
+		s.large, s.listed = large.Error(), false
 	case s.optional:
 	case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err):
 		if s.refused == "" {

@@ -40,6 +40,8 @@ type standing struct {
 	// inStep of each collection that is mirrored; zero: never.
 	inStep  map[schema.GroupVersionResource]time.Time
 	refused []refusedRead
+	// large are entries of the warm list that are left out.
+	large []refusedRead
 	// doubt in words; empty: the list of pods is believed.
 	doubt string
 	held  int
@@ -92,6 +94,10 @@ func (m *Mirror) standing() standing {
 		patience := refusedPatience
 		if state.warm {
 			patience = warmPatience
+		}
+		if state.large != "" {
+			s.large = append(s.large, refusedRead{state.scope, true, state.large})
+			continue
 		}
 		if state.refused != "" && s.now.Sub(state.refusedSince) >= patience {
 			s.refused = append(s.refused, refusedRead{state.scope, state.warm, state.refused})

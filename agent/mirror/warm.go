@@ -100,7 +100,7 @@ func (s *session) warm(ctx context.Context, entry v1alpha1.WarmResource) {
 			to = &selection{objects: s.m.objects, scope: t.scope}
 		}
 		f := s.newFollower(t, to)
-		f.state.warm = true
+		f.state.warm, f.budget = true, s.warmth
 		running.Go(func() { s.follow(ctx, f) })
 	}
 	running.Wait()

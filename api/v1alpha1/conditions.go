@@ -105,6 +105,13 @@ const (
 	ReasonUnhooked = "Unhooked"
 )
 
+// Reasons of findings about the warm list.
+const (
+	// ReasonWarmListTooLarge: an entry of cacheWarmup.resources has more objects than the agent
+	// keeps; nothing of it is kept.
+	ReasonWarmListTooLarge = "WarmListTooLarge"
+)
+
 // Reasons of findings about service account tokens.
 const (
 	// ReasonTokenExpired: tokens have run out, or had when they were replayed.
