@@ -33,12 +33,16 @@ type group struct {
 	ready    bool // Ready is waited for, and not only Started
 	timeout  time.Duration
 	parallel int
+	// atFirst is the same before as many containers run as it says: the most important pods
+	// have the processors to themselves. 0: there is no difference.
+	atFirst int
 }
 
 // groupsOf makes the groups of a policy, and how long pods are held at most in all.
 func groupsOf(ordering v1alpha1.StartupOrdering, parallel int) ([]group, time.Duration, error) {
 	parallel = max(minParallel, parallel)
-	rest := group{name: groupRest, selects: func(*pod) bool { return true }, parallel: parallel}
+	atFirst := max(minParallel, parallel/2)
+	rest := group{name: groupRest, selects: func(*pod) bool { return true }, parallel: parallel, atFirst: atFirst}
 	if len(ordering.Stages) == 0 {
 		return []group{rest}, 0, nil
 	}
@@ -52,7 +56,7 @@ func groupsOf(ordering v1alpha1.StartupOrdering, parallel int) ([]group, time.Du
 		stages = append(stages, stage)
 		total += stage.timeout
 	}
-	critical := group{name: groupCritical, ready: true, timeout: criticalTimeout, parallel: parallel, selects: func(p *pod) bool {
+	critical := group{name: groupCritical, ready: true, timeout: criticalTimeout, parallel: parallel, atFirst: atFirst, selects: func(p *pod) bool {
 		return p.critical() && !slices.ContainsFunc(stages, func(s group) bool { return s.selects(p) })
 	}}
 	return append(append([]group{critical}, stages...), rest), total, nil
@@ -61,13 +65,13 @@ func groupsOf(ordering v1alpha1.StartupOrdering, parallel int) ([]group, time.Du
 func groupOf(stage *v1alpha1.Stage, parallel int) (group, error) {
 	g := group{
 		name: stage.Name, ready: stage.WaitFor != v1alpha1.WaitForStarted,
-		timeout: time.Duration(stage.TimeoutSeconds) * time.Second, parallel: parallel,
+		timeout: time.Duration(stage.TimeoutSeconds) * time.Second, parallel: parallel, atFirst: max(minParallel, parallel/2),
 	}
 	if g.timeout <= 0 {
 		g.timeout = defaultTimeout
 	}
 	if stage.MaxParallel != nil {
-		g.parallel = int(*stage.MaxParallel)
+		g.parallel, g.atFirst = int(*stage.MaxParallel), 0
 	}
 	var selectors []func(*pod) bool
 	for i := range stage.Pods {

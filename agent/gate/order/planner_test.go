@@ -195,6 +195,21 @@ func TestPlanner(t *testing.T) {
 			}
 			p.stages(opensAt("Rest", 1000, ""))
 		},
+		"more at once once as many run as started first": func(t *testing.T) {
+			p := newPlay(t)
+			p.groups[0].parallel, p.groups[0].atFirst = 4, 2
+			var calls []*call
+			for _, name := range []string{"a", "b", "c", "d", "e", "f", "g"} {
+				calls = append(calls, p.call(p.add(name, "")))
+			}
+			p.at(1000, "a", "b")
+			p.makes(calls[0])
+			p.at(1100, "c")
+			p.running["new-a"] = true
+			p.at(1200)
+			p.running["new-b"] = true
+			p.at(1300, "d", "e")
+		},
 		"the first calls wait a moment for those of more important pods": func(t *testing.T) {
 			p := newPlay(t)
 			first, second := p.add("first", ""), p.add("second", "")

@@ -44,7 +44,7 @@ func (p *planner) turns(group int, now time.Duration) []*call {
 		if !gathered {
 			kept, _ = slices.BinarySearchFunc(missing, c.pod, byImportance)
 		}
-		if busy+kept >= p.groups[group].parallel {
+		if busy+kept >= p.limit(group) {
 			break
 		}
 		if !p.mayTry(c, now) {
@@ -56,6 +56,15 @@ func (p *planner) turns(group int, now time.Duration) []*call {
 		p.at(now + slotTime)
 	}
 	return released
+}
+
+// limit is how many sandboxes of a group are made at once.
+func (p *planner) limit(group int) int {
+	g := p.groups[group]
+	if len(p.running) < g.atFirst {
+		return g.atFirst
+	}
+	return g.parallel
 }
 
 func (p *planner) everyone(group int, now time.Duration) []*call {
