@@ -66,7 +66,10 @@ func (m *Mirror) loadLine() {
 		// What cannot be read is a line that was never broken.
 		_ = json.Unmarshal(value, &m.line)
 	}
-	for _, object := range m.storedPods() {
+	// Also of pods that are over: the server has been there. Nothing is decoded, since a start
+	// waits for this.
+	stored, _ := m.objects.List(pods)
+	for _, object := range stored {
 		m.line.version = max(m.line.version, number(object.ResourceVersion))
 	}
 }
