@@ -10,6 +10,7 @@ import (
 	"os"
 
 	bolt "go.etcd.io/bbolt"
+	"golang.org/x/sys/unix"
 )
 
 // A start waits for the check, and a process of its own takes longer to begin than to check.
@@ -26,7 +27,7 @@ const (
 	// deepestPage is more levels than a tree of any size has.
 	deepestPage = 32
 	// largestSound bounds the copy.
-	largestSound = 1 << 30
+	largestSound = 1 << 28
 )
 
 // Flags of pages.
@@ -115,7 +116,12 @@ func (r *soundReader) read(file *os.File) error {
 	if pages < 4 || pages > uint64(largestSound/r.pageSize) {
 		return errUnsound
 	}
-	r.text = make([]byte, int(pages)*r.pageSize)
+	// Beside the heap, which would stay larger for good. Nothing of it is kept.
+	r.text, err = unix.Mmap(-1, 0, int(pages)*r.pageSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_POPULATE)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Munmap(r.text) }()
 	if _, err := io.ReadFull(io.NewSectionReader(file, 0, int64(len(r.text))), r.text); err != nil {
 		return err
 	}
