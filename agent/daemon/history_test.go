@@ -3,30 +3,17 @@ package daemon
 import (
 	"testing"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 
 	"rekindle.edge/agent/boot"
-	"rekindle.edge/agent/host"
-	"rekindle.edge/agent/snapshot"
 	"rekindle.edge/api/v1alpha1"
 )
 
 // TestTheHistoryOutlivesTheStore: a store that is new takes the records that were reported,
 // and a finding says so for the rest of the boot.
 func TestTheHistoryOutlivesTheStore(t *testing.T) {
-	store, err := snapshot.Open(t.TempDir(), logr.Discard())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
-	begin := func(bootID string) *loop {
-		contents, err := store.Load()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return newLoop(logr.Discard(), Machine{Clock: host.SystemClock{}}, store, contents, bootID)
-	}
+	store := newStore(t)
+	begin := func(bootID string) *loop { return beginLoop(t, store, bootID) }
 	check := func(l *loop, lost bool, recoveries []v1alpha1.Recovery, findings ...string) {
 		t.Helper()
 		facts := l.reported.Load()
@@ -56,16 +43,7 @@ func TestTheHistoryOutlivesTheStore(t *testing.T) {
 }
 
 func TestTheFirstInstallationIsNoLoss(t *testing.T) {
-	store, err := snapshot.Open(t.TempDir(), logr.Discard())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
-	contents, err := store.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := newLoop(logr.Discard(), Machine{Clock: host.SystemClock{}}, store, contents, "one")
+	l := beginLoop(t, newStore(t), "one")
 	if err := l.takeReported(nil); err != nil {
 		t.Fatal(err)
 	}

@@ -4,10 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"rekindle.edge/agent/host"
 	"rekindle.edge/agent/snapshot"
 	"rekindle.edge/agent/timeline"
 	"rekindle.edge/api/v1alpha1"
@@ -16,16 +14,7 @@ import (
 // TestWhatTheLocalAPISeesIsMeasured: a cut off boot of a kubelet that has no socket for its
 // pods: the record is made of what kubelet reads and writes.
 func TestWhatTheLocalAPISeesIsMeasured(t *testing.T) {
-	store, err := snapshot.Open(t.TempDir(), logr.Discard())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
-	contents, err := store.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := newLoop(logr.Discard(), Machine{Clock: host.SystemClock{}}, store, contents, "two")
+	l := beginLoop(t, newStore(t), "two")
 	open := timeline.Begin("two", v1alpha1.PreviousEndPowerLoss, time.Time{}, 30, map[string]timeline.LastSeen{
 		"uid-web":                {Name: "default/web", Ready: true},
 		"static/kube-system/dns": {Name: "kube-system/dns", Ready: true},

@@ -58,7 +58,7 @@ func always(ran string) *corev1.Pod {
 // content has what images lack, by id.
 type content map[string]string
 
-func (content) Begin()                                              {}
+func (content) Begin() error                                        { return nil }
 func (c content) Look(_ context.Context, asked images.Asked) string { return c[asked.ID] }
 
 // Each case is a node that is well but for one thing.

@@ -17,8 +17,8 @@ import (
 
 // Content says what of an image is lost; empty: nothing that can be seen.
 type Content interface {
-	// Begin begins a pass.
-	Begin()
+	// Begin begins a pass. It is an error if some of what is known cannot be read.
+	Begin() error
 	Look(ctx context.Context, asked images.Asked) string
 }
 

@@ -63,7 +63,9 @@ func (g *Gatherer) ask(ctx context.Context, facts *readiness.Facts, pods []cache
 		g.imageStamp, g.images = stamp, imageCache{}
 	}
 	if g.Content != nil {
-		g.Content.Begin()
+		if err := g.Content.Begin(); err != nil {
+			facts.Invisible = append(facts.Invisible, "which images were seen to be damaged cannot be read ("+err.Error()+"); the agent checks them all and writes it anew, see journalctl -u rekindle-agent if it does not")
+		}
 	}
 	if g.blobs == "" {
 		g.blobs = g.contentDir(ctx)

@@ -322,7 +322,7 @@ func TestKeeperOnContainerd(t *testing.T) {
 	must(t, err)
 	looker := &Looker{StateFile: filepath.Join(dir, "images.json"), runtime: r}
 	look := func() string {
-		looker.Begin()
+		must(t, looker.Begin())
 		return looker.Look(t.Context(), Asked{
 			Name: till, ID: s.images[till].id, Program: "/till", Blobs: filepath.Join(dir, "root/io.containerd.content.v1.content/blobs"), Overlay: true,
 		})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -391,6 +392,29 @@ func TestStateOutlivesTheAgentNotTheBoot(t *testing.T) {
 	next, err := loadState(path, "two", false)
 	if err != nil || next.Unclean || next.Checked["1"] || !next.Damaged["2"] {
 		t.Errorf("in the next boot: %+v, %v", next, err)
+	}
+}
+
+func TestAStateThatCannotBeReadHasAllChecked(t *testing.T) {
+	cases := map[string]func(path string) error{
+		"damaged": func(path string) error {
+			return os.WriteFile(path, []byte(`{"boot":"one","checked":{"1":true}`), 0o600)
+		},
+		"not to be read":  func(path string) error { return os.Mkdir(path, 0o700) },
+		"of another make": func(path string) error { return os.WriteFile(path, []byte(`{"boot":"one","checked":[1]}`), 0o600) },
+	}
+	for name, spoil := range cases {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "images.json")
+			must(t, spoil(path))
+			s, err := loadState(path, "one", false)
+			if err == nil || !strings.Contains(err.Error(), path) {
+				t.Errorf("error %v does not name the file", err)
+			}
+			if !s.Unclean || len(s.Checked) > 0 {
+				t.Errorf("state %+v", s)
+			}
+		})
 	}
 }
 

@@ -21,6 +21,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"rekindle.edge/agent/host"
 )
 
 // learnTime is how long one pass may ask the runtime about images that are new to it: there
@@ -103,8 +105,9 @@ func NewLooker(containerd grpc.ClientConnInterface, stateFile string) *Looker {
 	return &Looker{StateFile: stateFile, runtime: &runtime{containerd}}
 }
 
-// Begin begins a pass. What nobody asked for in the one before is forgotten.
-func (l *Looker) Begin() {
+// Begin begins a pass. What nobody asked for in the one before is forgotten. It is an error if
+// the keeper's file cannot be read; what was known of it stays, and it is read again at the next.
+func (l *Looker) Begin() error {
 	l.spent = 0
 	for id, known := range l.known {
 		if !known.asked {
@@ -120,14 +123,13 @@ func (l *Looker) Begin() {
 		l.files = map[string]file{}
 	}
 	if stamp := stampOf(l.StateFile); stamp != l.state.stamp {
-		l.state.stamp, l.damaged = stamp, nil
-		if data, err := os.ReadFile(l.StateFile); err == nil {
-			var s state
-			if json.Unmarshal(data, &s) == nil {
-				l.damaged = s.Damaged
-			}
+		var s state
+		if _, err := host.LoadJSON(l.StateFile, &s); err != nil {
+			return err
 		}
+		l.state.stamp, l.damaged = stamp, s.Damaged
 	}
+	return nil
 }
 
 // Look says what an image lacks that a start needs; empty: nothing that can be seen.

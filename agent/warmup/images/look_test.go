@@ -115,7 +115,7 @@ func TestLookFindsWhatAStartNeeds(t *testing.T) {
 			if tc.ask != nil {
 				tc.ask(&asked)
 			}
-			look := func() string { l.Begin(); return l.Look(t.Context(), asked) }
+			look := func() string { must(t, l.Begin()); return l.Look(t.Context(), asked) }
 			if problem := look(); problem != "" {
 				t.Fatalf("before: %s", problem)
 			}
@@ -127,7 +127,7 @@ func TestLookFindsWhatAStartNeeds(t *testing.T) {
 			}
 			_, fresh, _ := newStore(t)
 			fresh.runtime, fresh.StateFile = l.runtime, l.StateFile
-			fresh.Begin()
+			must(t, fresh.Begin())
 			if problem := fresh.Look(t.Context(), asked); tc.want == "" && problem != "" || tc.want != "" && problem == "" {
 				t.Errorf("an agent that has just begun: %q, want %q", problem, tc.want)
 			}
@@ -135,16 +135,36 @@ func TestLookFindsWhatAStartNeeds(t *testing.T) {
 	}
 }
 
+func TestDamageIsNotForgottenWhileItsFileCannotBeRead(t *testing.T) {
+	s, l, asked := newStore(t)
+	s.write(s.path("images.json"), `{"damaged":{"`+asked.ID+`":true}}`)
+	must(t, l.Begin())
+	s.write(s.path("images.json"), "{")
+	for range 2 {
+		if err := l.Begin(); err == nil || !strings.Contains(err.Error(), "images.json") {
+			t.Errorf("error %v", err)
+		}
+		if problem := l.Look(t.Context(), asked); problem == "" {
+			t.Error("the image is taken for whole")
+		}
+	}
+	s.write(s.path("images.json"), "{}")
+	must(t, l.Begin())
+	if problem := l.Look(t.Context(), asked); problem != "" {
+		t.Error(problem)
+	}
+}
+
 func TestWhatIsWholeIsLearnedOnce(t *testing.T) {
 	s, l, asked := newStore(t)
 	for range 3 {
-		l.Begin()
+		must(t, l.Begin())
 		l.Look(t.Context(), asked)
 	}
 	if s.asks != 1 {
 		t.Errorf("the runtime was asked %d times", s.asks)
 	}
-	l.Begin()
+	must(t, l.Begin())
 	l.spent = learnTime + time.Second
 	if problem := l.Look(t.Context(), Asked{Name: asked.Name, ID: "sha256:other", Blobs: asked.Blobs}); problem != "" || s.asks != 1 {
 		t.Errorf("%d questions, %q: a pass has only so much time", s.asks, problem)
@@ -155,7 +175,7 @@ func TestALostProgramIsSuspectedOnceAndWellWhenMended(t *testing.T) {
 	s, l, asked := newStore(t)
 	var suspects []string
 	l.Suspect = func(id string) { suspects = append(suspects, id) }
-	look := func() string { l.Begin(); return l.Look(t.Context(), asked) }
+	look := func() string { must(t, l.Begin()); return l.Look(t.Context(), asked) }
 	look()
 	s.write(s.path("1/fs/usr/bin/app"), "")
 	look()
@@ -171,12 +191,12 @@ func TestALostProgramIsSuspectedOnceAndWellWhenMended(t *testing.T) {
 
 func TestAnImageThatWasPulledAnewLiesElsewhere(t *testing.T) {
 	s, l, asked := newStore(t)
-	l.Begin()
+	must(t, l.Begin())
 	l.Look(t.Context(), asked)
 	must(t, os.Rename(s.path("1"), s.path("new")))
 	must(t, os.Rename(s.path("2"), s.path("1")))
 	must(t, os.Rename(s.path("new"), s.path("2")))
-	l.Begin()
+	must(t, l.Begin())
 	if problem := l.Look(t.Context(), asked); problem != "" {
 		t.Error(problem)
 	}

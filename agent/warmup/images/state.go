@@ -1,11 +1,7 @@
 package images
 
 import (
-	"encoding/json"
-	"errors"
-	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -31,18 +27,16 @@ type state struct {
 // StateFile is where a keeper remembers what was checked, below the agent's directory.
 func StateFile(stateDir string) string { return filepath.Join(stateDir, "images.json") }
 
-// loadState begins a boot, or goes on with it.
+// loadState begins a boot, or goes on with it. With an error the state is that of a node of which
+// nothing is known.
 func loadState(path, boot string, unclean bool) (*state, error) {
-	s := &state{path: path}
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	} else if err == nil {
-		if err = json.Unmarshal(data, s); err != nil {
-			*s = state{path: path}
-			unclean = true
-		}
+	s := &state{}
+	_, err := host.LoadJSON(path, s)
+	if err != nil {
+		// Which images were damaged is not known any more: all are checked, as after a power cut.
+		*s, unclean = state{}, true
 	}
+	s.path = path
 	if s.Boot != boot {
 		s.Boot, s.Unclean, s.Checked = boot, false, nil
 	}
@@ -58,13 +52,7 @@ func loadState(path, boot string, unclean bool) (*state, error) {
 	return s, err
 }
 
-func (s *state) save() error {
-	data, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
-	return host.WriteFile(s.path, data, 0o600)
-}
+func (s *state) save() error { return host.SaveJSON(s.path, s) }
 
 // remember notes sizes of images that were too large, and forgets those not wanted.
 func (s *state) remember(tooLarge map[string]int64, wanted []want) bool {
