@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net/http"
@@ -30,6 +29,7 @@ import (
 	"rekindle.edge/agent/host"
 	"rekindle.edge/agent/readiness/dryrun"
 	"rekindle.edge/api/v1alpha1"
+	"rekindle.edge/test/internal/cloud"
 )
 
 // clock is real time, moved.
@@ -60,7 +60,7 @@ func (c *clock) step(d time.Duration) { c.mu.Lock(); c.wall += d; c.mu.Unlock() 
 type node struct {
 	name    string
 	dir     string
-	link    *link
+	link    *cloud.Link
 	runtime *containerRuntime
 	health  *httptest.Server
 	user    client.Client
@@ -75,11 +75,14 @@ type node struct {
 	judge func() *dryrun.DryRun
 
 	stopAgent func()
-	log       *agentLog
+	log       *cloud.Log
 }
 
 // nodes counts, so that every spec has its own.
 var nodes int
+
+// apiServer is where it listens, host:port.
+func apiServer() string { return env.ControlPlane.GetAPIServer().HostPort() }
 
 func newNode() *node {
 	GinkgoHelper()
@@ -89,14 +92,13 @@ func newNode() *node {
 	Expect(err).NotTo(HaveOccurred())
 	n.user, err = client.New(user.Config(), client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
-	n.link = newLink(env.ControlPlane.GetAPIServer().HostPort())
-	DeferCleanup(n.link.down)
+	n.link = cloud.NewLink(apiServer())
 	kubeconfig, err := user.KubeConfig()
 	Expect(err).NotTo(HaveOccurred())
 	settings, err := clientcmd.Load(kubeconfig)
 	Expect(err).NotTo(HaveOccurred())
 	for _, cluster := range settings.Clusters {
-		cluster.Server = "https://" + n.link.address
+		cluster.Server = "https://" + n.link.Address
 	}
 	Expect(clientcmd.WriteToFile(*settings, n.path("kubeconfig"))).To(Succeed())
 
@@ -150,7 +152,7 @@ func (n *node) powerOn() {
 
 // startAgent runs the agent until stopAgent.
 func (n *node) startAgent() {
-	n.log = &agentLog{}
+	n.log = &cloud.Log{}
 	log := textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(1), textlogger.Output(n.log)))
 	ctx, cancel := context.WithCancel(logr.NewContext(ctx, log))
 	done := make(chan struct{})
@@ -236,21 +238,3 @@ func (n *node) startKubelet() {
 
 // writes counts how often the agent, since its start, has written its status.
 func (n *node) writes() int { return strings.Count(n.log.String(), `"Status written"`) }
-
-// agentLog is what an agent has logged.
-type agentLog struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *agentLog) Write(data []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(data)
-}
-
-func (l *agentLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}

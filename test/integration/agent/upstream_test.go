@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rekindle.edge/api/v1alpha1"
+	"rekindle.edge/test/internal/cloud"
 )
 
 // wipe empties the node's status; an agent that is connected sets it right.
@@ -42,10 +43,9 @@ var _ = Describe("Kubelet's kubeconfig", func() {
 		Eventually(n.recovery).Should(HaveField("Status.AgentVersion", "v0-test"))
 
 		By("another server, while the old one does not answer any more")
-		other := newLink(n.link.target)
-		DeferCleanup(other.down)
-		changed := strings.ReplaceAll(string(good), n.link.address, other.address)
-		n.link.down()
+		other := cloud.NewLink(apiServer())
+		changed := strings.ReplaceAll(string(good), n.link.Address, other.Address)
+		n.link.Down()
 		n.wipe()
 		Expect(os.WriteFile(n.path("kubeconfig"), []byte(changed), 0o600)).To(Succeed())
 		Eventually(n.recovery).Should(HaveField("Status.AgentVersion", "v0-test"))

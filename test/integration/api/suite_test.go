@@ -11,9 +11,9 @@ import (
 
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"rekindle.edge/api/v1alpha1"
+	"rekindle.edge/test/internal/cloud"
 )
 
 var (
@@ -27,15 +27,8 @@ func TestAPI(t *testing.T) {
 }
 
 var _ = BeforeSuite(func() {
-	env := &envtest.Environment{
-		CRDDirectoryPaths:     []string{"../../../config/crd/bases"},
-		ErrorIfCRDPathMissing: true,
-	}
-	cfg, err := env.Start()
-	Expect(err).NotTo(HaveOccurred(), "run `make test`, which builds etcd and kube-apiserver and sets KUBEBUILDER_ASSETS")
-	DeferCleanup(env.Stop)
-
 	Expect(v1alpha1.AddToScheme(scheme.Scheme)).To(Succeed())
-	c, err = client.New(cfg, client.Options{Scheme: scheme.Scheme})
+	var err error
+	c, err = client.New(cloud.Start(cloud.WithCRDs).Config, client.Options{Scheme: scheme.Scheme})
 	Expect(err).NotTo(HaveOccurred())
 })

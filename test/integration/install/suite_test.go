@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"rekindle.edge/api/v1alpha1"
+	"rekindle.edge/test/internal/cloud"
 )
 
 const (
@@ -52,16 +53,7 @@ var _ = BeforeSuite(func() {
 	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
 	Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
 
-	env = &envtest.Environment{}
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		env.BinaryAssetsDirectory = filepath.Join(root, "bin", "tools")
-	}
-	server := env.ControlPlane.GetAPIServer().Configure()
-	server.Set("authorization-mode", "Node", "RBAC")
-	server.Append("enable-admission-plugins", "NodeRestriction")
-	_, err := env.Start()
-	Expect(err).NotTo(HaveOccurred(), "run `make test`, which builds etcd, kube-apiserver and kubectl")
-	DeferCleanup(env.Stop)
+	env = cloud.Start(cloud.WithNodes)
 
 	var user *envtest.AuthenticatedUser
 	admin, user = as("admin", "system:masters")

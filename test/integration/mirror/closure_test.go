@@ -226,7 +226,7 @@ var _ = Describe("What a node mirrors with its own rights", Ordered, func() {
 			create(newPod(name))
 		}
 		Eventually(e.podNames).Should(Equal(names))
-		e.link.down()
+		e.link.Down()
 		for _, name := range names {
 			Expect(e.admin.Delete(ctx, newPod(name), client.GracePeriodSeconds(0))).To(Succeed())
 		}
@@ -234,7 +234,7 @@ var _ = Describe("What a node mirrors with its own rights", Ordered, func() {
 		Expect(e.admin.Delete(ctx, node)).To(Succeed())
 		node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}}
 		create(node)
-		e.link.up(e.server.address())
+		e.link.Up(e.server.address())
 		Eventually(e.fresh).Should(Equal(v1alpha1.ReasonPodListHeld))
 		Consistently(e.podNames, 8*time.Second).Should(Equal(names))
 		Eventually(e.podNames).Should(BeEmpty())

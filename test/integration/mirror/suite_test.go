@@ -3,13 +3,7 @@
 package mirror
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"io"
-	"net"
-	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -20,10 +14,8 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2/textlogger"
@@ -33,6 +25,7 @@ import (
 	"rekindle.edge/agent/mirror"
 	"rekindle.edge/agent/snapshot"
 	"rekindle.edge/api/v1alpha1"
+	"rekindle.edge/test/internal/cloud"
 )
 
 const (
@@ -72,7 +65,7 @@ type edge struct {
 	*authority
 	server *server
 	admin  client.Client
-	link   *link
+	link   *cloud.Link
 	config *rest.Config
 
 	dir    string
@@ -80,20 +73,19 @@ type edge struct {
 	mirror *mirror.Mirror
 	// stop ends all, disconnect the session alone.
 	stop, disconnect func()
-	log              *lockedBuffer
+	log              *cloud.Log
 	// spec that the next start adopts.
 	spec *snapshot.Spec
 }
 
 func newEdge() *edge {
 	GinkgoHelper()
-	e := &edge{authority: newAuthority(), dir: GinkgoT().TempDir(), log: &lockedBuffer{}, stop: func() {}}
+	e := &edge{authority: newAuthority(), dir: GinkgoT().TempDir(), log: &cloud.Log{}, stop: func() {}}
 	e.server = newServer(e.authority)
 	e.admin = e.adminOf(e.server)
 	setUp(e.admin)
-	e.link = newLink(e.server.address())
-	DeferCleanup(e.link.down)
-	e.config = e.user(e.link.address, "system:node:"+nodeName, "system:nodes")
+	e.link = cloud.NewLink(e.server.address())
+	e.config = e.user(e.link.Address, "system:node:"+nodeName, "system:nodes")
 	DeferCleanup(func() { e.stop(); GinkgoWriter.Printf("--- mirror\n%s", e.log) })
 	return e
 }
@@ -108,7 +100,7 @@ func (a *authority) adminOf(s *server) client.Client {
 // setUp makes what a cluster has before the node's pods are there.
 func setUp(admin client.Client) {
 	GinkgoHelper()
-	apply(admin, filepath.Join(root, "config/rbac/node.yaml"))
+	cloud.Create(ctx, admin, "config/rbac/node.yaml")
 	Expect(admin.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}})).To(Succeed())
 	Eventually(func() error {
 		return client.IgnoreAlreadyExists(admin.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default"}}))
@@ -117,25 +109,6 @@ func setUp(admin client.Client) {
 	Eventually(func() error {
 		return admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "kubernetes"}, &corev1.Service{})
 	}).Should(Succeed())
-}
-
-// apply creates the objects of a file.
-func apply(admin client.Client, path string) {
-	GinkgoHelper()
-	data, err := os.ReadFile(path)
-	Expect(err).NotTo(HaveOccurred())
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
-	for {
-		object := &unstructured.Unstructured{}
-		err := decoder.Decode(&object.Object)
-		if errors.Is(err, io.EOF) {
-			return
-		}
-		Expect(err).NotTo(HaveOccurred())
-		if len(object.Object) > 0 {
-			Expect(admin.Create(ctx, object)).To(Succeed())
-		}
-	}
 }
 
 // start opens the store and mirrors until stop.
@@ -219,84 +192,4 @@ func newPod(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 		c(pod)
 	}
 	return pod
-}
-
-// link carries connections to the API server that it is pointed at, or refuses them.
-type link struct {
-	address string
-
-	mu       sync.Mutex
-	target   string
-	listener net.Listener
-	open     map[net.Conn]bool
-}
-
-func newLink(target string) *link {
-	GinkgoHelper()
-	l := &link{target: target, address: "127.0.0.1:0", open: map[net.Conn]bool{}}
-	l.up(target)
-	return l
-}
-
-func (l *link) up(target string) {
-	GinkgoHelper()
-	listener, err := net.Listen("tcp", l.address)
-	Expect(err).NotTo(HaveOccurred())
-	l.mu.Lock()
-	l.listener, l.address, l.target = listener, listener.Addr().String(), target
-	l.mu.Unlock()
-	go func() {
-		for {
-			near, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			far, err := net.Dial("tcp", target)
-			if err != nil {
-				near.Close()
-				continue
-			}
-			l.mu.Lock()
-			l.open[near], l.open[far] = true, true
-			l.mu.Unlock()
-			go l.carry(near, far)
-			go l.carry(far, near)
-		}
-	}()
-}
-
-func (l *link) carry(to, from net.Conn) {
-	_, _ = io.Copy(to, from)
-	to.Close()
-	from.Close()
-	l.mu.Lock()
-	delete(l.open, to)
-	delete(l.open, from)
-	l.mu.Unlock()
-}
-
-func (l *link) down() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.listener.Close()
-	for connection := range l.open {
-		connection.Close()
-	}
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(data []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.Write(data)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.String()
 }

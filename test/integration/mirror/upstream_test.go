@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rekindle.edge/api/v1alpha1"
+	"rekindle.edge/test/internal/cloud"
 )
 
 var _ = Describe("The server behind the address", Ordered, func() {
@@ -61,11 +62,11 @@ var _ = Describe("The server behind the address", Ordered, func() {
 	})
 
 	It("may be restarted, and what has changed meanwhile arrives", func() {
-		e.link.down()
+		e.link.Down()
 		e.server.stop()
 		e.server.start()
 		Expect(e.admin.Create(ctx, newPod("late"))).To(Succeed())
-		e.link.up(e.server.address())
+		e.link.Up(e.server.address())
 		Eventually(e.podNames).Should(ContainElement("late"))
 		Expect(e.admin.Delete(ctx, newPod("late"), client.GracePeriodSeconds(0))).To(Succeed())
 		Eventually(e.podNames).Should(Equal(expected))
@@ -73,10 +74,10 @@ var _ = Describe("The server behind the address", Ordered, func() {
 
 	It("may move to another address", func() {
 		e.disconnect()
-		e.link.down()
+		e.link.Down()
 		Expect(e.admin.Create(ctx, newPod("moved"))).To(Succeed())
-		e.link = newLink(e.server.address())
-		e.config = e.user(e.link.address, "system:node:"+nodeName, "system:nodes")
+		e.link = cloud.NewLink(e.server.address())
+		e.config = e.user(e.link.Address, "system:node:"+nodeName, "system:nodes")
 		e.connect(e.config)
 		Eventually(e.podNames).Should(ContainElement("moved"))
 		Expect(e.admin.Delete(ctx, newPod("moved"), client.GracePeriodSeconds(0))).To(Succeed())
@@ -87,8 +88,8 @@ var _ = Describe("The server behind the address", Ordered, func() {
 		admin := e.adminOf(other)
 		setUp(admin)
 		Expect(admin.Create(ctx, newPod("strange"))).To(Succeed())
-		e.link.down()
-		e.link.up(other.address())
+		e.link.Down()
+		e.link.Up(other.address())
 		Eventually(e.fresh).Should(Equal(v1alpha1.ReasonOtherCluster))
 		nothingIsDropped(4 * time.Second)
 		Expect(e.podNames()).To(Equal(expected))
@@ -103,8 +104,8 @@ var _ = Describe("The server behind the address", Ordered, func() {
 	})
 
 	It("is the known one again", func() {
-		e.link.down()
-		e.link.up(e.server.address())
+		e.link.Down()
+		e.link.Up(e.server.address())
 		Eventually(e.fresh).Should(Equal(v1alpha1.ReasonInStep))
 		Expect(e.podNames()).To(Equal(expected))
 	})

@@ -4,7 +4,6 @@ package operator
 
 import (
 	"context"
-	"os"
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -16,9 +15,9 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"rekindle.edge/api/v1alpha1"
+	"rekindle.edge/test/internal/cloud"
 )
 
 var (
@@ -41,17 +40,8 @@ var _ = BeforeSuite(func() {
 	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
 	Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
 
-	env := &envtest.Environment{
-		CRDDirectoryPaths:     []string{"../../../config/crd/bases"},
-		ErrorIfCRDPathMissing: true,
-	}
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		env.BinaryAssetsDirectory = "../../../bin/tools"
-	}
+	restConfig = cloud.Start(cloud.WithCRDs).Config
 	var err error
-	restConfig, err = env.Start()
-	Expect(err).NotTo(HaveOccurred(), "run `make test`, which builds etcd and kube-apiserver")
-	DeferCleanup(env.Stop)
 	c, err = client.New(restConfig, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 

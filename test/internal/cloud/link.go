@@ -1,4 +1,4 @@
-package agent
+package cloud
 
 import (
 	"io"
@@ -9,29 +9,32 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// link carries connections from the node to the API server, or refuses them.
-type link struct {
-	address, target string
+// Link carries connections from a node to an API server, or refuses them.
+type Link struct {
+	// Address is where the node finds it.
+	Address string
 
 	mu       sync.Mutex
 	listener net.Listener
 	open     map[net.Conn]bool
 }
 
-func newLink(target string) *link {
+// NewLink carries to target, host:port, and is down at the end of the spec.
+func NewLink(target string) *Link {
 	GinkgoHelper()
-	l := &link{target: target, address: "127.0.0.1:0", open: map[net.Conn]bool{}}
-	l.up()
+	l := &Link{Address: "127.0.0.1:0", open: map[net.Conn]bool{}}
+	l.Up(target)
+	DeferCleanup(l.Down)
 	return l
 }
 
-// up carries from now on. The address stays the same.
-func (l *link) up() {
+// Up carries to target from now on. The link must be down.
+func (l *Link) Up(target string) {
 	GinkgoHelper()
-	listener, err := net.Listen("tcp", l.address)
+	listener, err := net.Listen("tcp", l.Address)
 	Expect(err).NotTo(HaveOccurred())
 	l.mu.Lock()
-	l.listener, l.address = listener, listener.Addr().String()
+	l.listener, l.Address = listener, listener.Addr().String()
 	l.mu.Unlock()
 	go func() {
 		for {
@@ -39,7 +42,7 @@ func (l *link) up() {
 			if err != nil {
 				return
 			}
-			far, err := net.Dial("tcp", l.target)
+			far, err := net.Dial("tcp", target)
 			if err != nil {
 				near.Close()
 				continue
@@ -53,7 +56,7 @@ func (l *link) up() {
 	}()
 }
 
-func (l *link) carry(to, from net.Conn) {
+func (l *Link) carry(to, from net.Conn) {
 	_, _ = io.Copy(to, from)
 	to.Close()
 	from.Close()
@@ -63,8 +66,8 @@ func (l *link) carry(to, from net.Conn) {
 	l.mu.Unlock()
 }
 
-// down refuses, and breaks what is open.
-func (l *link) down() {
+// Down refuses, and breaks what is open.
+func (l *Link) Down() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.listener.Close()
