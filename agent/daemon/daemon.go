@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"rekindle.edge/agent/boot"
 	"rekindle.edge/agent/config"
 	"rekindle.edge/agent/host"
 	"rekindle.edge/agent/localapi/hold"
@@ -22,25 +20,13 @@ import (
 	"rekindle.edge/agent/readiness/dryrun"
 	"rekindle.edge/agent/report"
 	"rekindle.edge/agent/snapshot"
-	"rekindle.edge/agent/timeline"
 	"rekindle.edge/agent/timeline/source"
-	"rekindle.edge/agent/upstream"
 	"rekindle.edge/agent/warmup"
 	"rekindle.edge/api/v1alpha1"
 )
 
-const (
-	// aliveEvery is the period of the sign of life.
-	aliveEvery = time.Minute
-	// longestRetry is the longest pause between attempts to begin.
-	longestRetry = 5 * time.Second
-	// readyWithin is when kubelet may go ahead at the latest.
-	readyWithin = 2 * time.Second
-	// podsSocket is kubelet's, below its root directory.
-	podsSocket = "pods-api/pods-api.sock"
-	// stopQuestion bounds the question to systemd whether the system is stopping.
-	stopQuestion = 2 * time.Second
-)
+// readyWithin is when kubelet may go ahead at the latest.
+const readyWithin = 2 * time.Second
 
 // Machine is the node as the agent sees it.
 type Machine struct {
@@ -165,173 +151,4 @@ func (d Daemon) Run(ctx context.Context) error {
 	stopSources()
 	running.Wait()
 	return errors.Join(d.stop(ctx, loop, bootID), store.Close())
-}
-
-// insist calls f until it succeeds. It is false when ctx has ended before.
-func (d Daemon) insist(ctx context.Context, message string, failed func(), f func() error) bool {
-	log := logr.FromContextOrDiscard(ctx)
-	told := ""
-	for pause := 100 * time.Millisecond; ; pause = min(2*pause, longestRetry) {
-		err := f()
-		if err == nil {
-			return true
-		}
-		if err.Error() != told {
-			told = err.Error()
-			log.Error(err, message)
-		}
-		failed()
-		select {
-		case <-ctx.Done():
-			return false
-		case <-time.After(pause):
-		}
-	}
-}
-
-// begin finds out which boot this is and goes on with its record, or opens one.
-func (d Daemon) begin(log logr.Logger, store *snapshot.Store, bootID string) (*loop, error) {
-	contents, err := store.Load()
-	if err != nil {
-		return nil, err
-	}
-	alive, err := snapshot.LastAlive(d.Config.StateDir)
-	if err != nil {
-		log.Error(err, "Last sign of life cannot be read, the length of the outage stays unset")
-	}
-	l := newLoop(log, d.Machine, store, contents, bootID)
-	l.retain()
-	start := decide(bootID, d.Machine.Clock.Boot(), contents, alive)
-	switch {
-	case start.previous == nil && contents.Mark == nil:
-		log.Info("Store is new, measuring begins with the next boot", "bootID", bootID)
-	case start.previous == nil:
-		log.Info("Agent was restarted within a boot", "bootID", bootID, "recoveryOpen", start.open != nil)
-	default:
-		log.Info("Node has restarted", "bootID", bootID, "previousBootID", start.previous.BootID, "previousEnd", start.previous.End)
-	}
-	if start.open == nil {
-		log.Info("This boot is not measured, or has been")
-	} else {
-		log.Info("Measuring this boot", "expectedPods", len(start.open.Expected), "notReadyBefore", start.open.NotReadyBefore, "targetSeconds", start.open.TargetSeconds)
-	}
-	l.adoptStart(start, boot.Mark{BootID: bootID})
-	l.unclean = contents.Mark == nil || start.previous != nil && start.previous.End != v1alpha1.PreviousEndClean
-	if l.tracker == nil {
-		close(l.closed)
-	}
-	return l, nil
-}
-
-// stop writes how the agent was stopped.
-func (d Daemon) stop(ctx context.Context, l *loop, bootID string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopQuestion)
-	defer cancel()
-	mark := boot.Mark{BootID: bootID, Stop: boot.StopAgent, StopWall: d.Machine.Clock.Wall()}
-	stopping, err := d.Machine.Units.Stopping(ctx)
-	if err != nil {
-		l.log.Info("systemd does not say whether the system is stopping, so this is no clean end of the boot", "reason", err.Error())
-	} else if stopping {
-		mark.Stop = boot.StopSystem
-	}
-	l.log.Info("Agent is stopping", "systemStopping", stopping)
-	return errors.Join(l.flush(ctx), l.store.PutMark(mark))
-}
-
-// keepAlive writes the sign of life. A disk that is full or gone is told once.
-func (d Daemon) keepAlive(ctx context.Context, store *snapshot.Store, bootID string) {
-	log := logr.FromContextOrDiscard(ctx)
-	ticker := time.NewTicker(aliveEvery)
-	defer ticker.Stop()
-	told := false
-	for {
-		err := store.PutAlive(boot.Alive{
-			BootID: bootID, Boot: d.Machine.Clock.Boot(), Wall: d.Machine.Clock.Wall(), MadeUp: d.Machine.madeUp(),
-		})
-		if err != nil && !told {
-			log.Error(err, "Sign of life cannot be written, trying again every minute")
-		}
-		told = err != nil
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-	}
-}
-
-// runNodeSources watches kubelet and the container runtime until the record is closed.
-func (d Daemon) runNodeSources(ctx context.Context, l *loop) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() {
-		select {
-		case <-l.closed:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	var running sync.WaitGroup
-	running.Go(func() {
-		source.Kubelet{
-			Clock: d.Machine.Clock, Processes: d.Machine.Processes, Units: d.Machine.Units,
-			Unit: d.Config.KubeletUnit, Healthz: d.Config.KubeletHealthz,
-		}.Run(ctx, l.emit)
-	})
-	running.Go(func() {
-		source.CRI{
-			Clock: d.Machine.Clock, Wall: l.wall, Runtime: d.Machine.Runtime, Endpoint: d.Config.CRIEndpoint, Unit: d.Config.ContainerdUnit,
-		}.Run(ctx, d.emitStarts(l.emit))
-	})
-	running.Go(func() {
-		source.PodsAPI{
-			Clock: d.Machine.Clock, Wall: l.wall, Endpoint: "unix://" + filepath.Join(d.Config.KubeletRootDir, podsSocket),
-		}.Run(ctx, l.emit)
-	})
-	running.Wait()
-}
-
-// emitStarts tells of containers before it emits their events.
-func (d Daemon) emitStarts(emit source.Emit) source.Emit {
-	if d.ContainerStarted == nil {
-		return emit
-	}
-	return func(event timeline.Event) {
-		if running, ok := event.(timeline.ContainerRunning); ok {
-			d.ContainerStarted(running.ID)
-		}
-		emit(event)
-	}
-}
-
-// runUpstream watches the node's pods, mirrors what they need and keeps the status.
-func (d Daemon) runUpstream(ctx context.Context, l *loop, m *mirror.Mirror) {
-	link := &upstream.Link{Changed: func(online bool) {
-		l.emit(timeline.Answered{At: d.Machine.Clock.Boot(), Online: online})
-		if online && d.Warm != nil {
-			d.Warm.Online()
-		}
-		l.signal()
-	}}
-	upstream.Upstream{
-		Kubeconfigs: d.Config.Kubeconfigs(), NodeName: d.Config.NodeName, Link: link,
-	}.Run(ctx, func(ctx context.Context, session upstream.Session) {
-		var running sync.WaitGroup
-		running.Go(func() {
-			source.Pods{Clock: d.Machine.Clock, Wall: l.wall, Node: session.Node}.Run(ctx, session.Core, l.emit)
-		})
-		running.Go(func() {
-			if err := m.Run(ctx, session.Node, session.Config); err != nil {
-				l.log.Error(err, "Nothing is mirrored until the kubeconfig changes")
-			}
-		})
-		running.Go(func() {
-			report.Reporter{
-				Node: session.Node, Client: session.Rekindle, Wall: d.Machine.Clock.Wall, Jitter: d.ReportJitter, Since: link.Since,
-				Facts: d.facts(l, m), Changed: l.changed, Adopt: l.adoptSpec, Restore: l.adoptReported,
-				Heard: func() { l.heard.Store(true) },
-			}.Run(ctx)
-		})
-		running.Wait()
-	})
 }

@@ -167,3 +167,11 @@ func milliseconds(d *time.Duration) *int64 {
 	ms := d.Milliseconds()
 	return &ms
 }
+
+// incompleteReason says why a record that is closed now is incomplete.
+func (s State) incompleteReason() string {
+	if !s.Listed {
+		return v1alpha1.IncompleteNoPodList
+	}
+	return v1alpha1.IncompletePodsNotReady
+}
