@@ -134,6 +134,8 @@ func (o *Overlay) HandOver(ctx context.Context, key snapshot.OverlayKey) error {
 	written, err := o.Ask(ctx, http.MethodPatch, path+"/status", string(types.MergePatchType), p.patch)
 	var refused *apierrors.StatusError
 	switch {
+	case err == nil && !taken(key.Resource.Resource, live, written, entry):
+		return errNotTaken
 	case err == nil:
 		log.V(1).Info("Status that was written on the node is handed over")
 		return o.settle(key, raw, written)

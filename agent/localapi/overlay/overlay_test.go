@@ -229,6 +229,11 @@ func TestHandOver(t *testing.T) {
 		"somebody else wrote":                                {get: live("uid", "10.0.0.1"), patchErr: conflict, pending: true},
 		"the API server does not know the node's rights yet": {get: live("uid", "10.0.0.1"), patchErr: forbidden, pending: true},
 		"the API server will never take it":                  {get: live("uid", "10.0.0.1"), patchErr: invalid, applied: []string{"web 50"}},
+		"a cache answers with what it had":                   {get: live("uid", "10.0.0.1"), patch: live("uid", "10.0.0.1"), pending: true},
+		"a cache answers with something older":               {get: live("uid", "10.0.0.1"), patch: strings.Replace(live("uid", "10.0.0.2"), "50", "49", 1), pending: true},
+		"an API server takes what it knows of it":            {get: live("uid", "10.0.0.1"), patch: strings.Replace(live("uid", "10.0.0.9"), "50", "51", 1), applied: []string{"web 51"}},
+		"the answer is of another pod":                       {get: live("uid", "10.0.0.1"), patch: strings.Replace(live("other", "10.0.0.2"), "50", "51", 1), pending: true},
+		"the answer is no object":                            {get: live("uid", "10.0.0.1"), patch: "OK", pending: true},
 		"kubelet has written again, so it stays":             {get: live("uid", "10.0.0.1"), patch: live("uid", "10.0.0.2"), meanwhile: true, pending: true},
 	}
 	key := snapshot.OverlayKey{Resource: pods, Namespace: "default", Name: "web"}
