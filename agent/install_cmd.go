@@ -56,6 +56,7 @@ func installOrNot(ctx context.Context, name, path string, stdout io.Writer) erro
 			Units:    units,
 			Identity: identity(settings),
 			Runtime:  runtime,
+			Kubelets: host.Files{Root: "/"}.FindProcess,
 		},
 		Root: "/", Settings: settings, Binary: binary, Patience: kubeletPatience,
 		Say: func(format string, args ...any) { _, _ = fmt.Fprintf(stdout, format+"\n", args...) },

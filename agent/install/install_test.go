@@ -381,6 +381,36 @@ func TestRuntimeVersion(t *testing.T) {
 	}
 }
 
+func TestKubeletMustBeAServiceOfSystemd(t *testing.T) {
+	cases := map[string]struct {
+		pid, found int
+		findErr    error
+		want       string
+	}{
+		"it runs as its service":                    {pid: 7, found: 7},
+		"it does not run":                           {},
+		"somebody else has started it":              {found: 9, want: "kubelet runs as process 9, and not as kubelet.service"},
+		"processes cannot be listed, and it is off": {findErr: errors.New("no /proc"), want: "no /proc"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			m := Machine{
+				Settings: config.Config{KubeletUnit: "kubelet.service"},
+				Kubelets: func(command string) (int, error) {
+					if command != "kubelet" {
+						t.Errorf("looked for %q", command)
+					}
+					return tc.found, tc.findErr
+				},
+			}
+			err := m.isTheService(tc.pid)
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
 func TestOwnKubeconfig(t *testing.T) {
 	tests := map[string]struct {
 		args []string

@@ -43,6 +43,8 @@ type Machine struct {
 	Units    wiring.Units
 	Identity *localapi.IdentitySource
 	Runtime  Runtime
+	// Kubelets finds a process by the name of its command, 0 if there is none.
+	Kubelets func(command string) (int, error)
 }
 
 // Suits implements Node.
@@ -64,8 +66,11 @@ func (m Machine) Suits(ctx context.Context) error {
 	if _, err := m.Identity.Read(); err != nil {
 		return fmt.Errorf("%w; name the file as kubeconfig in %s if it is elsewhere", err, config.DefaultPath)
 	}
-	_, args, err := wiring.Service{Unit: m.Settings.KubeletUnit, Units: m.Units}.Process(ctx)
+	pid, args, err := wiring.Service{Unit: m.Settings.KubeletUnit, Units: m.Units}.Process(ctx)
 	if err != nil {
+		return err
+	}
+	if err := m.isTheService(pid); err != nil {
 		return err
 	}
 	if used := ownKubeconfig(args); used != "" && !slices.Contains(m.Settings.Kubeconfigs(), used) {
@@ -77,6 +82,19 @@ func (m Machine) Suits(ctx context.Context) error {
 		}
 	}
 	return m.runtimeSuits(ctx)
+}
+
+// isTheService refuses a node whose kubelet somebody else has started: the main process of its
+// service is pid, 0 if that does not run.
+func (m Machine) isTheService(pid int) error {
+	if pid != 0 {
+		return nil
+	}
+	other, err := m.Kubelets("kubelet")
+	if err != nil || other == 0 {
+		return err
+	}
+	return fmt.Errorf("kubelet runs as process %d, and not as %s; it must be a service of systemd: name its unit as kubeletUnit in %s", other, m.Settings.KubeletUnit, config.DefaultPath)
 }
 
 // ownKubeconfig is the file that kubelet's own arguments name, empty if none does.
