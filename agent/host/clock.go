@@ -3,6 +3,7 @@
 package host
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -50,3 +51,15 @@ func (SystemClock) Synchronised() bool {
 
 // Wall implements Clock.
 func (SystemClock) Wall() time.Time { return time.Now().Round(0) }
+
+// Sleep waits for d, and is false when ctx has ended before.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

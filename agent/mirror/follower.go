@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"rekindle.edge/agent/host"
 	"rekindle.edge/agent/snapshot"
 )
 
@@ -86,7 +87,7 @@ func (f *follower) run(ctx context.Context) {
 		case errors.As(err, new(tooLargeError)):
 			f.log.Error(err, "Entry of the warm list is not kept", "resource", f.target.scope.Resource.Resource)
 			f.drop()
-			sleep(ctx, tooLargePause/2+rand.N(tooLargePause/2))
+			host.Sleep(ctx, tooLargePause/2+rand.N(tooLargePause/2))
 		case apierrors.IsResourceExpired(err) || apierrors.IsGone(err):
 			f.version = ""
 		case answered(err):
@@ -99,7 +100,7 @@ func (f *follower) run(ctx context.Context) {
 				// A server that is behind refuses the version itself.
 				f.version = ""
 			}
-			sleep(ctx, pause/2+rand.N(pause/2))
+			host.Sleep(ctx, pause/2+rand.N(pause/2))
 		default:
 			// Whether the server can be reached is found out in one place.
 			failures = 0

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"rekindle.edge/agent/host"
 	"rekindle.edge/agent/snapshot"
 )
 
@@ -170,7 +171,7 @@ func (s *session) runClosure(ctx context.Context) {
 		case <-s.moved:
 		}
 		// A burst is computed once.
-		if !sleep(ctx, settle) {
+		if !host.Sleep(ctx, settle) {
 			continue
 		}
 		objects, _ := s.m.objects.List(pods)
@@ -249,7 +250,7 @@ func (s *session) listed(scope snapshot.Scope) bool {
 
 // runSteps notes which collections are in step, and asks a server that is silent.
 func (s *session) runSteps(ctx context.Context) {
-	for sleep(ctx, stepEvery) {
+	for host.Sleep(ctx, stepEvery) {
 		if s.m.silent() {
 			wait, cancel := context.WithTimeout(ctx, lookTimeout)
 			_ = s.verify.wait(wait)

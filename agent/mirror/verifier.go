@@ -179,15 +179,3 @@ func (v *verifier) pause(ctx context.Context, d time.Duration) bool {
 	}
 	return !errors.Is(ctx.Err(), context.Canceled)
 }
-
-// sleep is false when ctx has ended before.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"rekindle.edge/agent/host"
 	"rekindle.edge/agent/snapshot"
 	"rekindle.edge/api/v1alpha1"
 )
@@ -126,7 +127,7 @@ func (s *session) resolve(ctx context.Context, resource schema.GroupResource) (s
 			}
 			continue
 		}
-		sleep(ctx, warmRetry)
+		host.Sleep(ctx, warmRetry)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
+	"rekindle.edge/agent/host"
 	"rekindle.edge/api/v1alpha1"
 )
 
@@ -54,7 +55,7 @@ func (u Upstream) Run(ctx context.Context, serve func(context.Context, Session))
 				log.Error(err, "No access to the API server, trying again")
 				told = err.Error()
 			}
-			sleep(ctx, checkEvery)
+			host.Sleep(ctx, checkEvery)
 			continue
 		}
 		told = ""
@@ -139,11 +140,4 @@ func stampOf(path string) (string, error) {
 		return "", err
 	}
 	return fmt.Sprint(info.ModTime().UnixNano(), info.Size()), nil
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }

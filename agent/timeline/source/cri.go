@@ -64,7 +64,7 @@ func (c CRI) Run(ctx context.Context, emit Emit) {
 				"endpoint", c.Endpoint, "unit", c.Unit)
 			told = true
 		}
-		if !sleep(ctx, criRetry) {
+		if !host.Sleep(ctx, criRetry) {
 			return
 		}
 	}

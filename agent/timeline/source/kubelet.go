@@ -120,7 +120,7 @@ func (k Kubelet) awaitProcess(ctx context.Context, emit Emit) bool {
 			// A process that has ended since is none: the next one is looked for.
 		}
 		before = &now
-		if !sleep(ctx, pause) {
+		if !host.Sleep(ctx, pause) {
 			return false
 		}
 	}
@@ -154,7 +154,7 @@ func (k Kubelet) awaitHealth(ctx context.Context, emit Emit) {
 			return
 		}
 		asked = true
-		if !sleep(ctx, healthPoll) {
+		if !host.Sleep(ctx, healthPoll) {
 			return
 		}
 	}
@@ -171,16 +171,4 @@ func healthy(ctx context.Context, client *http.Client, url string) bool {
 	}
 	_ = response.Body.Close()
 	return response.StatusCode == http.StatusOK
-}
-
-// sleep waits and says whether the context is still on.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

@@ -38,7 +38,7 @@ func (p Pods) Run(ctx context.Context, client rest.Interface, emit Emit) {
 	// cut off. Whether the server answers is known and told elsewhere.
 	for ctx.Err() == nil {
 		_ = reflector.ListAndWatchWithContext(ctx)
-		sleep(ctx, podRetryMax/2+rand.N(podRetryMax/2))
+		host.Sleep(ctx, podRetryMax/2+rand.N(podRetryMax/2))
 	}
 }
 

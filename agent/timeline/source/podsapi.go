@@ -47,7 +47,7 @@ func (p PodsAPI) Run(ctx context.Context, emit Emit) {
 	for {
 		err := p.follow(ctx, client, emit)
 		log.V(1).Info("Kubelet's own view of its pods is not to be had, trying again", "reason", err.Error())
-		if !sleep(ctx, podsRetry) {
+		if !host.Sleep(ctx, podsRetry) {
 			return
 		}
 	}
