@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -88,4 +89,25 @@ func TestMissedOutlivesTheAgent(t *testing.T) {
 			t.Errorf("got %v", got)
 		}
 	})
+}
+
+func TestWhatIsCountedIsFitForTheStatus(t *testing.T) {
+	m := &Missed{}
+	m.Add(schema.GroupResource{Group: strings.Repeat("g", 300), Resource: "th\xffings"}, strings.Repeat("x", 63)+"\u00e9")
+	for i := range 10 * missedKept {
+		m.Add(schema.GroupResource{Resource: fmt.Sprint("made-up-", i)}, "x")
+	}
+	if len(m.counts) > missedKept {
+		t.Errorf("%d are counted apart, want at most %d", len(m.counts), missedKept)
+	}
+	for _, resource := range m.Most() {
+		for _, text := range []string{resource.Group, resource.Resource, resource.Client} {
+			if !utf8.ValidString(text) {
+				t.Errorf("%q is no text: the API server would give back another, and it would be written for ever", text)
+			}
+		}
+		if len(resource.Group) > 253 || len(resource.Resource) > 63 || len(resource.Client) > 64 {
+			t.Errorf("too long: %+v", resource)
+		}
+	}
 }

@@ -186,3 +186,18 @@ func TestEventTypes(t *testing.T) {
 		}
 	}
 }
+
+func TestFieldsThatACallerMakesUpAreNotKept(t *testing.T) {
+	item := pod("a", "1")
+	for i := range 1000 {
+		if got := item.Field(fmt.Sprintf("spec.made.up%d", i)); got != "" {
+			t.Fatalf("%q", got)
+		}
+	}
+	if len(item.fields) > fieldsKept {
+		t.Errorf("%d fields are kept, want at most %d", len(item.fields), fieldsKept)
+	}
+	if got := item.Field("spec.nodeName"); got != "edge-1" {
+		t.Errorf("spec.nodeName is %q after that", got)
+	}
+}
