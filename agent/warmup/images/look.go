@@ -96,8 +96,15 @@ type looked struct {
 
 // file is what a file was like when it was last read, and what was wrong with it.
 type file struct {
-	stamp   string
+	stamp   stamp
 	problem string
+}
+
+// stamp changes with a file's content; zero: it is not there.
+type stamp struct {
+	inode          uint64
+	size           int64
+	written, moved int64 // nanoseconds
 }
 
 // NewLooker returns a looker that asks containerd.
@@ -184,13 +191,12 @@ func (l *Looker) read(path string, do func() string) string {
 	return f.problem
 }
 
-// stampOf changes with a file's content; empty: it is not there.
-func stampOf(path string) string {
+func stampOf(path string) stamp {
 	var s unix.Stat_t
 	if unix.Lstat(path, &s) != nil {
-		return ""
+		return stamp{}
 	}
-	return fmt.Sprint(s.Ino, s.Size, s.Mtim, s.Ctim)
+	return stamp{s.Ino, s.Size, s.Mtim.Nano(), s.Ctim.Nano()}
 }
 
 // document says what is wrong with a manifest or configuration.

@@ -3,6 +3,7 @@ package images
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,7 +13,7 @@ import (
 
 // store is containerd's content and one image with two layers, laid out in a directory.
 type store struct {
-	t     *testing.T
+	t     testing.TB
 	dir   string
 	index string
 	err   error
@@ -52,7 +53,7 @@ func (s *store) blob(v any) string {
 	return digest
 }
 
-func newStore(t *testing.T) (*store, *Looker, Asked) {
+func newStore(t testing.TB) (*store, *Looker, Asked) {
 	s := &store{t: t, dir: t.TempDir()}
 	var config configuration
 	config.Config.Entrypoint = []string{"/bin/app"}
@@ -199,5 +200,30 @@ func TestAnImageThatWasPulledAnewLiesElsewhere(t *testing.T) {
 	must(t, l.Begin())
 	if problem := l.Look(t.Context(), asked); problem != "" {
 		t.Error(problem)
+	}
+}
+
+// BenchmarkLook is a pass over 110 images that were learned and have not changed.
+func BenchmarkLook(b *testing.B) {
+	s, l, asked := newStore(b)
+	l.Begin()
+	l.Look(b.Context(), asked)
+	known := l.known[asked.key()]
+	for b.Loop() {
+		l.Begin()
+		for i := range 110 {
+			one := asked
+			one.ID = fmt.Sprint(asked.ID, i)
+			if l.known[one.key()] == nil {
+				other := *known
+				l.known[one.key()] = &other
+			}
+			if problem := l.Look(b.Context(), one); problem != "" {
+				b.Fatal(problem)
+			}
+		}
+	}
+	if s.asks != 1 {
+		b.Errorf("the runtime was asked %d times", s.asks)
 	}
 }
