@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -230,6 +232,19 @@ func TestHolder(t *testing.T) {
 			n.list("one/a", "two/b")
 			n.want(all(n.asks("two/b")), "b 0s")
 		}},
+		"what was kept of this boot and cannot be read holds nobody": {
+			options: func(o *Options) {
+				if err := os.WriteFile(filepath.Join(o.Dir, stateFile), []byte("{damaged"), 0o600); err != nil {
+					panic(err)
+				}
+			},
+			tell: func(n *node) {
+				n.want(all(n.asks("two/b")), "b 0s") // before there is a plan
+				n.Begin(oneStage(60), nil, nil)
+				n.list("one/a", "two/b")
+				n.want(all(n.asks("two/b")), "b 0s", "b 0s")
+			},
+		},
 		"a fault in the order holds nobody": {tell: func(n *node) {
 			n.Begin(oneStage(60), nil, nil)
 			n.list("one/a", "two/b")
