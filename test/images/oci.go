@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,15 +13,15 @@ import (
 	"runtime"
 )
 
-// An Image is one static binary that runs as the entrypoint.
+// An Image is one static binary that runs as the entrypoint, or the files of a directory.
 type Image struct {
 	// Name is the full reference, e.g. example.com/app:1.
 	Name string
 	// Binary is the file on this machine; it lies in / of the image under its own name.
 	Binary string
-	// Links are more names of the binary in the image, as bin/sh.
-	Links []string
-	// Args follow the binary.
+	// Root is a directory on this machine whose files are the image's, in the place of a binary.
+	Root string
+	// Args follow the binary. With Root they are the entrypoint.
 	Args []string
 	// User is UID or UID:GID; unset means root.
 	User string
@@ -36,14 +37,18 @@ type descriptor struct {
 // parts are the image's blobs.
 type parts struct{ layer, config, manifest []byte }
 
-func (i Image) parts() (parts, error) {
+// parts for an architecture.
+func (i Image) parts(architecture string) (parts, error) {
 	layer, err := i.layer()
 	if err != nil {
 		return parts{}, err
 	}
-	entrypoint := append([]string{"/" + filepath.Base(i.Binary)}, i.Args...)
+	entrypoint := i.Args
+	if i.Root == "" {
+		entrypoint = append([]string{"/" + filepath.Base(i.Binary)}, i.Args...)
+	}
 	config, err := json.Marshal(map[string]any{
-		"architecture": runtime.GOARCH, "os": "linux",
+		"architecture": architecture, "os": "linux",
 		"config": map[string]any{"Entrypoint": entrypoint, "User": i.User},
 		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{digest(layer)}},
 	})
@@ -58,11 +63,14 @@ func (i Image) parts() (parts, error) {
 	return parts{layer, config, manifest}, err
 }
 
-const manifestType = "application/vnd.oci.image.manifest.v1+json"
+const (
+	manifestType = "application/vnd.oci.image.manifest.v1+json"
+	indexType    = "application/vnd.oci.image.index.v1+json"
+)
 
 // Write writes the image as an OCI archive: a tar of an OCI image layout.
 func (i Image) Write(w io.Writer) error {
-	p, err := i.parts()
+	p, err := i.parts(runtime.GOARCH)
 	if err != nil {
 		return err
 	}
@@ -91,23 +99,19 @@ func (i Image) Write(w io.Writer) error {
 }
 
 func (i Image) layer() ([]byte, error) {
-	binary, err := os.ReadFile(i.Binary)
-	if err != nil {
-		return nil, fmt.Errorf("image %s: %w", i.Name, err)
-	}
 	var layer bytes.Buffer
 	archive := tar.NewWriter(&layer)
-	if err := addFile(archive, filepath.Base(i.Binary), 0o755, binary); err != nil {
-		return nil, err
-	}
-	for _, link := range i.Links {
-		header := &tar.Header{Name: link, Linkname: "/" + filepath.Base(i.Binary), Mode: 0o777, Typeflag: tar.TypeSymlink, Format: tar.FormatPAX}
-		if err := archive.WriteHeader(header); err != nil {
-			return nil, err
+	var err error
+	if i.Root != "" {
+		err = archive.AddFS(os.DirFS(i.Root))
+	} else {
+		var binary []byte
+		if binary, err = os.ReadFile(i.Binary); err == nil {
+			err = addFile(archive, filepath.Base(i.Binary), 0o755, binary)
 		}
 	}
-	if err := archive.Close(); err != nil {
-		return nil, err
+	if err := errors.Join(err, archive.Close()); err != nil {
+		return nil, fmt.Errorf("image %s: %w", i.Name, err)
 	}
 	return layer.Bytes(), nil
 }

@@ -67,6 +67,30 @@ func TestWriteMakesAnArchiveWhoseDigestsHold(t *testing.T) {
 	}
 }
 
+func TestAnImageOfADirectoryHasItsFiles(t *testing.T) {
+	root := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(root, "bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "bin/tool"), []byte("a tool"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("tool", filepath.Join(root, "bin/sh")); err != nil {
+		t.Fatal(err)
+	}
+	p, err := Image{Name: "example.com/tools:1", Root: root, Args: []string{"sh"}}.parts("amd64")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := untar(t, bytes.NewReader(p.layer))
+	if _, link := files["bin/sh"]; !link || string(files["bin/tool"]) != "a tool" {
+		t.Errorf("files = %v", files)
+	}
+	if !strings.Contains(string(p.config), `"Entrypoint":["sh"]`) {
+		t.Errorf("configuration = %s", p.config)
+	}
+}
+
 func TestWriteNamesTheBinaryThatIsNotThere(t *testing.T) {
 	err := Image{Name: "example.com/app:1", Binary: "/nowhere/app"}.Write(io.Discard)
 	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "/nowhere/app") {

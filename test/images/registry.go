@@ -1,8 +1,12 @@
 package images
 
 import (
+	"encoding/json"
+	"maps"
 	"net/http"
 	"regexp"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,26 +19,59 @@ type Registry struct {
 
 	mu        sync.Mutex
 	blobs     map[string][]byte // by digest
+	indexes   map[string]bool   // those that are indexes, by digest
 	manifests map[string]string // digest by repository:tag
 	pulls     map[string]int    // manifests that were handed out, by repository
 }
 
 // Push makes an image available as repository:tag, whatever its Name is.
 func (r *Registry) Push(repository, tag string, image Image) error {
-	p, err := image.parts()
+	p, err := image.parts(runtime.GOARCH)
 	if err != nil {
 		return err
 	}
+	r.put(repository+":"+tag, p.manifest, p.layer, p.config)
+	return nil
+}
+
+// PushIndex makes an index of images available, each for an architecture.
+func (r *Registry) PushIndex(repository, tag string, images map[string]Image) error {
+	var manifests []map[string]any
+	for _, architecture := range slices.Sorted(maps.Keys(images)) {
+		p, err := images[architecture].parts(architecture)
+		if err != nil {
+			return err
+		}
+		r.put("", p.manifest, p.layer, p.config)
+		manifests = append(manifests, map[string]any{
+			"mediaType": manifestType, "digest": digest(p.manifest), "size": len(p.manifest),
+			"platform": map[string]string{"os": "linux", "architecture": architecture},
+		})
+	}
+	index, err := json.Marshal(map[string]any{"schemaVersion": 2, "mediaType": indexType, "manifests": manifests})
+	if err != nil {
+		return err
+	}
+	r.put(repository+":"+tag, index)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.indexes[digest(index)] = true
+	return nil
+}
+
+// put takes a manifest, and what belongs to it. It gets a name unless that is empty.
+func (r *Registry) put(name string, manifest []byte, blobs ...[]byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.blobs == nil {
-		r.blobs, r.manifests, r.pulls = map[string][]byte{}, map[string]string{}, map[string]int{}
+		r.blobs, r.indexes, r.manifests, r.pulls = map[string][]byte{}, map[string]bool{}, map[string]string{}, map[string]int{}
 	}
-	for _, blob := range [][]byte{p.layer, p.config, p.manifest} {
+	for _, blob := range append(blobs, manifest) {
 		r.blobs[digest(blob)] = blob
 	}
-	r.manifests[repository+":"+tag] = digest(p.manifest)
-	return nil
+	if name != "" {
+		r.manifests[name] = digest(manifest)
+	}
 }
 
 // Pulls is how often a repository's manifests were handed out.
@@ -70,6 +107,9 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 			r.pulls[repository]++
 		}
 		w.Header().Set("Content-Type", manifestType)
+		if r.indexes[reference] {
+			w.Header().Set("Content-Type", indexType)
+		}
 	}
 	blob, ok := r.blobs[reference]
 	r.mu.Unlock()
