@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	goruntime "runtime"
 	"strings"
 	"testing"
 	"time"
@@ -178,6 +179,39 @@ func TestContainerd(t *testing.T) {
 		must(t, r.tag(ctx, host+"/tagged@"+digest, host+"/tagged:1"))
 		if again, _ := entry(host + "/tagged:1"); again.id != image.id {
 			t.Errorf("image %s, was %s", again.id, image.id)
+		}
+	})
+
+	t.Run("of an index this platform's image is pulled, looked at and mended", func(t *testing.T) {
+		file := func(name string) (images.Image, []byte) {
+			content := make([]byte, 300<<10)
+			_, _ = rand.Read(content)
+			binary := filepath.Join(t.TempDir(), name)
+			must(t, os.WriteFile(binary, content, 0o755))
+			return images.Image{Binary: binary}, content
+		}
+		mine, content := file("mine")
+		theirs, _ := file("theirs")
+		other := map[bool]string{true: "arm64", false: "amd64"}[goruntime.GOARCH == "amd64"]
+		must(t, registry.PushIndex("both", "1", map[string]images.Image{goruntime.GOARCH: mine, other: theirs}))
+		reference := host + "/both:1"
+		must(t, r.pull(ctx, reference, nil))
+		image, record := entry(reference)
+		if !strings.HasSuffix(record.target.Target.MediaType, "index.v1+json") {
+			t.Errorf("the name is of a %s", record.target.Target.MediaType)
+		}
+		snapshots := filepath.Join(dir, "root/io.containerd.snapshotter.v1.overlayfs/snapshots/*/fs")
+		files := glob(filepath.Join(snapshots, "mine"))
+		if len(files) != 1 || len(glob(filepath.Join(snapshots, "theirs"))) != 0 {
+			t.Fatalf("files %v", files)
+		}
+		target := record.target.Target.Digest
+		must(t, r.inspect(ctx, target, image.id))
+		must(t, rewrite(files[0], make([]byte, len(content))))
+		o, err := r.check(ctx, target, image.id, func(string) bool { return false }, func(string) {})
+		must(t, err)
+		if got, _ := os.ReadFile(files[0]); o.mended != 1 || string(got) != string(content) {
+			t.Errorf("outcome %+v", o)
 		}
 	})
 
