@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -92,24 +93,12 @@ var _ = Describe("Images that are to be pulled each time", func() {
 						return err
 					}
 				}
-				config, err := os.OpenFile(filepath.Join(root, "/var/lib/kubelet/config.yaml"), os.O_APPEND|os.O_WRONLY, 0)
-				if err != nil {
-					return err
-				}
-				defer func() { _ = config.Close() }()
-				if _, err := fmt.Fprintf(config, "imagePullCredentialsVerificationPolicy: %s\n", policy); err != nil {
-					return err
-				}
 				if err := os.WriteFile(filepath.Join(root, "/etc/nsswitch.conf"), []byte("hosts: files dns\n"), 0o600); err != nil {
 					return err
 				}
-				hosts, err := os.OpenFile(filepath.Join(root, "/etc/hosts"), os.O_APPEND|os.O_WRONLY, 0)
-				if err != nil {
-					return err
-				}
-				defer func() { _ = hosts.Close() }()
-				_, err = fmt.Fprintf(hosts, "%s registry.named.example\n", host)
-				return err
+				return errors.Join(
+					appendTo("/var/lib/kubelet/config.yaml", fmt.Sprintf("imagePullCredentialsVerificationPolicy: %s\n", policy))(root),
+					appendTo("/etc/hosts", fmt.Sprintf("%s registry.named.example\n", host))(root))
 			})
 			lan.serve(e.Name, lanAddress)
 			Expect(e.ImportImage(ctx, images.Image{Name: "cloud.example/private-preloaded:1", Binary: binary, Args: []string{"-ready-after=0s"}})).To(Succeed())

@@ -1,10 +1,9 @@
 package gate
 
 import (
-	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -12,140 +11,19 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
 
 	"rekindle.edge/api/v1alpha1"
 	"rekindle.edge/test/edgenode"
 )
 
-// stage waits until the pods with the label stage are Ready.
-func stage(name string, timeoutSeconds int32) v1alpha1.Stage {
-	return v1alpha1.Stage{Name: name, WaitFor: v1alpha1.WaitForReady, TimeoutSeconds: timeoutSeconds, Pods: []v1alpha1.PodSelector{{
-		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"stage": name}},
-	}}}
-}
-
-// staged is a web pod of a stage.
-func (e *edge) staged(name, stage string, args ...string) *corev1.Pod {
-	pod := edgenode.WebPod(name, e.Name, args...)
-	pod.Labels["stage"] = stage
-	return pod
-}
-
-var recoveries ctrl.Client
-
-// recoveryClient reads and writes NodeRecovery objects, whose definition it applies once.
-func recoveryClient(ctx context.Context) ctrl.Client {
-	GinkgoHelper()
-	if recoveries != nil {
-		return recoveries
-	}
-	apply(ctx, "../../../config/crd/bases/rekindle.edge_noderecoveries.yaml")
-	Expect(v1alpha1.AddToScheme(scheme.Scheme)).To(Succeed())
-	made, err := ctrl.New(shared.Admin(), ctrl.Options{Scheme: scheme.Scheme})
-	Expect(err).NotTo(HaveOccurred())
-	recoveries = made
-	return made
-}
-
-// order gives the node its stages, as the manager does, and waits until the agent has them.
-func (e *edge) order(ctx context.Context, stages ...v1alpha1.Stage) {
-	GinkgoHelper()
-	c := recoveryClient(ctx)
-	nrec := &v1alpha1.NodeRecovery{ObjectMeta: metav1.ObjectMeta{Name: e.Name}}
-	Eventually(ctx, func() error {
-		err := c.Get(ctx, ctrl.ObjectKeyFromObject(nrec), nrec)
-		nrec.Spec = v1alpha1.NodeRecoverySpec{
-			PolicyName: "order", PolicyGeneration: 1, Mode: v1alpha1.ModeEnforce, StartupOrdering: v1alpha1.StartupOrdering{Stages: stages},
-		}
-		if apierrors.IsNotFound(err) {
-			return c.Create(ctx, nrec)
-		}
-		if err != nil {
-			return err
-		}
-		return c.Update(ctx, nrec)
-	}).WithTimeout(soon).WithPolling(poll).Should(Succeed())
-	Eventually(ctx, func() (int64, error) {
-		err := c.Get(ctx, ctrl.ObjectKeyFromObject(nrec), nrec)
-		return nrec.Status.ObservedGeneration, err
-	}).WithTimeout(soon).WithPolling(poll).Should(Equal(nrec.Generation), e.journal)
-}
-
-// endOrder takes the node's stages away.
-func (e *edge) endOrder(ctx context.Context) {
-	GinkgoHelper()
-	err := recoveryClient(ctx).Delete(ctx, &v1alpha1.NodeRecovery{ObjectMeta: metav1.ObjectMeta{Name: e.Name}})
-	Expect(ctrl.IgnoreNotFound(err)).To(Succeed())
-}
-
-// record waits for the record of the boot.
-func (e *edge) record(ctx context.Context) v1alpha1.Recovery {
-	GinkgoHelper()
-	var found v1alpha1.Recovery
-	Eventually(ctx, func() (string, error) {
-		var nrec v1alpha1.NodeRecovery
-		err := recoveryClient(ctx).Get(ctx, ctrl.ObjectKey{Name: e.Name}, &nrec)
-		if err != nil || len(nrec.Status.Recoveries) == 0 {
-			return "", err
-		}
-		found = nrec.Status.Recoveries[0]
-		return found.BootID, nil
-	}).WithTimeout(soon).WithPolling(poll).Should(Equal(e.Current().ID), e.journal)
-	return found
-}
-
-// asked is containerd's line when kubelet's call for a sandbox has come to it.
-var asked = regexp.MustCompile(`(?m)^time="([^"]+)" .*RunPodSandbox for name:\\"([^"\\]*)\\".*$`)
-
-// begun are the times at which sandboxes of this boot were begun, by pod, as containerd's
-// log has them.
-func (e *edge) begun() map[string][]time.Duration {
-	GinkgoHelper()
-	times := map[string][]time.Duration{}
-	for _, m := range asked.FindAllStringSubmatch(e.log("containerd.log"), -1) {
-		if strings.Contains(m[0], "returns sandbox id") || strings.Contains(m[0], "failed, error") {
-			continue
-		}
-		at, err := time.Parse(time.RFC3339Nano, m[1])
-		Expect(err).NotTo(HaveOccurred())
-		times[m[2]] = append(times[m[2]], e.Current().Since(at).Round(time.Millisecond))
-	}
-	return times
-}
-
-// inOrder wants every pod of a stage Ready, by kubelet's log, before the first sandbox of
-// the next was begun, by containerd's.
-func (e *edge) inOrder(stages ...[]string) {
-	GinkgoHelper()
-	begun := e.begun()
-	witness, err := e.Current().Witness()
-	Expect(err).NotTo(HaveOccurred())
-	var before time.Duration
-	for i, stage := range stages {
-		var first, last time.Duration = time.Hour, 0
-		for _, name := range stage {
-			Expect(begun[name]).NotTo(BeEmpty(), "%s was never begun", name)
-			first = min(first, begun[name][0])
-			if ready, ok := witness.FirstReady("default/" + name); ok {
-				last = max(last, e.Current().Since(ready).Round(time.Millisecond))
-			}
-		}
-		say("stage %d: first sandbox begun %s, last pod Ready %s", i+1, first, last)
-		Expect(first).To(BeNumerically(">", before), "stage %d was begun before stage %d was Ready; begun: %v", i+1, i, begun)
-		before = last
-	}
-}
-
 var _ = Describe("The start-up order of a node is that of its policy:", Ordered, ContinueOnFailure, func() {
 	var e *edge
 	first, second, third, rest := numbered("first", 2), numbered("second", 2), numbered("third", 2), numbered("rest", 2)
 	pods := slices.Concat(first, second, third, rest)
+	// One of the second stage is on the node's own network.
+	secondAndHost, everyone := append(slices.Clone(second), "host"), append(slices.Clone(pods), "host")
 
 	BeforeAll(func(ctx SpecContext) {
 		recoveryClient(ctx)
@@ -162,7 +40,8 @@ var _ = Describe("The start-up order of a node is that of its policy:", Ordered,
 			}
 			time.Sleep(1100 * time.Millisecond) // an age is in seconds
 		}
-		e.waitReady(ctx, 2*soon, pods...)
+		e.create(ctx, e.hostPod("host", "second"))
+		e.waitReady(ctx, 2*soon, everyone...)
 	}, NodeTimeout(4*time.Minute))
 
 	AfterEach(func(ctx SpecContext) { Expect(e.RestoreWAN(ctx)).To(Succeed()) })
@@ -175,9 +54,9 @@ var _ = Describe("The start-up order of a node is that of its policy:", Ordered,
 				Expect(e.CutWAN(ctx, wan)).To(Succeed())
 			}
 			e.powerCut(ctx)
-			took := e.waitReady(ctx, soon, pods...)
+			took := e.waitReady(ctx, soon, everyone...)
 			AddReportEntry("last pod Ready after kernel start", took.String())
-			e.inOrder(first, second, third, rest)
+			e.inOrder(first, secondAndHost, third, rest)
 			Expect(e.RestoreWAN(ctx)).To(Succeed())
 			record := e.record(ctx)
 			Expect(record.Result).To(Equal(v1alpha1.RecoveryComplete))
@@ -219,31 +98,13 @@ var _ = Describe("The start-up order of a node is that of its policy:", Ordered,
 			_, err := e.Exec(ctx, "sh", "-c", fmt.Sprintf("systemd-run --quiet --unit=killer sh -c 'for p in %s; do sleep $p; systemctl kill -s KILL rekindle-agent.service; done'", strings.Join(pauses, " ")))
 			return err
 		}).WithTimeout(soon).WithPolling(poll).Should(Succeed())
-		took := e.waitReady(ctx, 3*soon, pods...)
+		took := e.waitReady(ctx, 3*soon, everyone...)
 		AddReportEntry("last pod Ready after kernel start", took.String())
-		e.inOrder(first, second, third, rest)
+		e.inOrder(first, secondAndHost, third, rest)
 	}, SpecTimeout(5*time.Minute))
 
 	It("no pod fails for a network that comes late, and pods on the node's own start without it", func(ctx SpecContext) {
-		const conf, plugin, up = "/etc/cni/net.d/10-pods.conflist", "/opt/cni/bin/late", "/run/network-up"
-		script := `#!/bin/sh
-config=$(cat)
-if [ "$CNI_COMMAND" = ADD ] && ! [ -e ` + up + ` ]; then
-	echo "{\"cniVersion\":\"1.0.0\",\"code\":11,\"msg\":\"the network is late\"}"
-	exit 1
-fi
-echo "$config" | sed "s/\"type\":\"late\"/\"type\":\"bridge\"/" | exec /usr/lib/cni/bridge
-`
-		_, err := e.Exec(ctx, "sh", "-c", fmt.Sprintf("set -e; mkdir -p /opt/cni/bin; touch %s; echo '%s' > %s; chmod 755 %s; sed -i 's/\"bridge\",$/\"late\",/; s/\"type\": \"bridge\"/\"type\": \"late\"/' %s; sync", up, script, plugin, plugin, conf))
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(func(ctx SpecContext) {
-			_, err := e.Exec(ctx, "sed", "-i", `s/"late"/"bridge"/`, conf)
-			Expect(err).NotTo(HaveOccurred())
-		})
-		host := e.staged("host", "none")
-		host.Spec.HostNetwork = true
-		host.Spec.Containers[0].Ports[0].HostPort = edgenode.WebPort
-		e.create(ctx, host)
+		up := e.lateNetwork(ctx)
 		e.order(ctx)
 		e.settle(ctx)
 		Expect(e.CutWAN(ctx, edgenode.WANBlackhole)).To(Succeed())
@@ -252,8 +113,7 @@ echo "$config" | sed "s/\"type\":\"late\"/\"type\":\"bridge\"/" | exec /usr/lib/
 		Eventually(ctx, func() string { return e.log("containerd.log") }).WithTimeout(soon).WithPolling(poll).Should(ContainSubstring("the network is late"), e.journal)
 		time.Sleep(5 * time.Second)
 		Expect(e.ready(pods...)).To(BeZero())
-		_, err = e.Exec(ctx, "touch", up)
-		Expect(err).NotTo(HaveOccurred())
+		up(ctx)
 		came := e.Current().Uptime()
 		took := e.waitReady(ctx, soon, pods...)
 		AddReportEntry("last pod Ready after the network came", (took - came).String())
@@ -287,16 +147,35 @@ echo "$config" | sed "s/\"type\":\"late\"/\"type\":\"bridge\"/" | exec /usr/lib/
 		Entry("while the link is up", edgenode.WANMode(""), SpecTimeout(4*time.Minute)),
 		Entry("while the node was cut off", edgenode.WANRefused, SpecTimeout(4*time.Minute)),
 	)
+	It("it lets a held static pod go whose manifest is another", func(ctx SpecContext) {
+		const path = "/etc/kubernetes/manifests/static.yaml"
+		write := func(version string) {
+			GinkgoHelper()
+			pod := edgenode.WebPod("static", "")
+			manifest, err := json.Marshal(map[string]any{
+				"apiVersion": "v1", "kind": "Pod",
+				"metadata": map[string]any{"name": pod.Name, "namespace": pod.Namespace, "annotations": map[string]string{"version": version}},
+				"spec":     map[string]any{"containers": []any{map[string]any{"name": "web", "image": pod.Spec.Containers[0].Image, "imagePullPolicy": "IfNotPresent"}}},
+			})
+			Expect(err).NotTo(HaveOccurred())
+			_, err = e.Exec(ctx, "sh", "-c", fmt.Sprintf("echo '%s' > /run/static.yaml && mv /run/static.yaml %s && sync", manifest, path))
+			Expect(err).NotTo(HaveOccurred())
+		}
+		write("one")
+		DeferCleanup(func(ctx SpecContext) { _, _ = e.Exec(ctx, "rm", "-f", path) })
+		name := "static-" + e.Name
+		Eventually(ctx, e.begun).WithTimeout(soon).WithPolling(poll).Should(HaveKey(name), e.journal)
+		e.hold(ctx, "first")
+		late := stage("second", 60)
+		late.Pods = append(late.Pods, v1alpha1.PodSelector{Source: v1alpha1.PodSourceStatic})
+		e.order(ctx, stage("first", 30), late)
+		e.settle(ctx)
+		Expect(e.CutWAN(ctx, edgenode.WANBlackhole)).To(Succeed())
+		e.powerCut(ctx)
+		e.waitReady(ctx, soon, first...)
+		Expect(e.begun()).NotTo(HaveKey(name))
+		write("two")
+		e.waitReady(ctx, 2*soon, pods...)
+		Eventually(ctx, func() []time.Duration { return e.begun()[name] }).WithTimeout(20*time.Second).WithPolling(poll).Should(HaveLen(1), e.journal)
+	}, SpecTimeout(4*time.Minute))
 })
-
-// hold makes a pod that runs, ends, and is run again, so that its stage waits. The spec's
-// end takes it away.
-func (e *edge) hold(ctx context.Context, stage string) {
-	GinkgoHelper()
-	_, err := client.CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, e.staged("loop", stage, "-listen=nowhere"), metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func(ctx SpecContext) {
-		err := client.CoreV1().Pods(metav1.NamespaceDefault).Delete(ctx, "loop", metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))})
-		Expect(ctrl.IgnoreNotFound(err)).To(Succeed())
-	})
-}

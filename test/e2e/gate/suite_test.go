@@ -4,6 +4,7 @@ package gate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -78,6 +79,18 @@ func newEdge(ctx context.Context, name string, agent bool, edit func(root string
 		spec.Install(ctx, e.Node)
 	}
 	return e
+}
+
+// appendTo adds text to a file of a node that is off.
+func appendTo(path, text string) func(root string) error {
+	return func(root string) error {
+		file, err := os.OpenFile(filepath.Join(root, path), os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		_, err = file.WriteString(text)
+		return errors.Join(err, file.Close())
+	}
 }
 
 // create makes pods and waits until those that serve are Ready and the others have ended.
