@@ -79,6 +79,13 @@ func withKubelet(command string) func(root string) error {
 	}
 }
 
+// unreadablePlan is what the gate keeps of this boot in /run, damaged before the agent first reads it.
+func unreadablePlan(root string) error {
+	dir := filepath.Join(root, "etc/systemd/system/rekindle-agent.service.d")
+	const damage = "mkdir -p /run/rekindle; for f in order stale-sandboxes.$$(cat /proc/sys/kernel/random/boot_id); do echo '{damaged' >/run/rekindle/$$f.json; done"
+	return os.WriteFile(filepath.Join(dir, "zz-damage.conf"), []byte("[Service]\nExecStartPre=/bin/sh -c \""+damage+"\"\n"), 0o644)
+}
+
 // hangsInMidRecovery is when kubelet has asked for sandboxes and waits for them.
 const hangsInMidRecovery = "systemd-run --no-block --collect --timer-property=AccuracySec=10ms --on-active=2s systemctl kill --signal=STOP rekindle-agent.service"
 
@@ -190,6 +197,8 @@ var _ = Describe("a node whose agent is broken", Ordered, func() {
 		Entry("it hangs later, each time", program(hangsLater), false, SpecTimeout(4*time.Minute)),
 		Entry("it hangs while it holds kubelet's calls to the container runtime, each time", withKubelet(hangsInMidRecovery), false, SpecTimeout(4*time.Minute)),
 		Entry("the gate's socket is deleted, each time", withKubelet("rm -f /run/rekindle/cri.sock"), false, SpecTimeout(4*time.Minute)),
+		Entry("its configuration cannot be read", garbage("etc/rekindle/agent.yaml"), false, SpecTimeout(4*time.Minute)),
+		Entry("the gate's plan of this boot cannot be read", unreadablePlan, true, SpecTimeout(4*time.Minute)),
 		Entry("its store and its keys are damaged", garbage("var/lib/rekindle/rekindle.db", "var/lib/rekindle/pki/ca.crt"), true, SpecTimeout(4*time.Minute)),
 		Entry("its state directory is a file", stateIsAFile, false, SpecTimeout(4*time.Minute)),
 		Entry("its file system comes 20 s late", lateMount(20), true, SpecTimeout(4*time.Minute)),
