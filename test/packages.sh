@@ -2,7 +2,7 @@
 # Installs the Debian packages that a test node needs and that are missing. Does nothing
 # (and needs neither root nor a network) when all are there.
 set -eu
-packages='runc containernetworking-plugins iptables iproute2 conntrack kmod util-linux e2fsprogs systemd dbus busybox-static'
+packages='runc containernetworking-plugins iptables iproute2 conntrack kmod util-linux e2fsprogs systemd dbus busybox'
 missing=
 for p in $packages; do
 	dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || missing="$missing $p"
