@@ -13,6 +13,7 @@ import (
 
 	"rekindle.edge/api/v1alpha1"
 	"rekindle.edge/test/edgenode"
+	"rekindle.edge/test/scenario"
 )
 
 const (
@@ -164,7 +165,7 @@ var _ = Describe("A node whose first stage is never Ready", Ordered, ContinueOnF
 		Eventually(ctx, func(g Gomega) {
 			pod, err := client.CoreV1().Pods(metav1.NamespaceDefault).Get(ctx, "second-1", metav1.GetOptions{})
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(ready(pod)).To(BeTrue())
+			g.Expect(scenario.Ready(pod)).To(BeTrue())
 		}).WithTimeout(soon).WithPolling(poll).Should(Succeed(), e.journal)
 	},
 		Entry("kubelet", "kubelet.service", SpecTimeout(4*time.Minute)),
