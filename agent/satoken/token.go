@@ -16,7 +16,7 @@ var algorithms = []jose.SignatureAlgorithm{
 	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512,
 }
 
-// ErrSignature: the token is not by a known key of the issuer.
+// ErrSignature says that a token is not by a known key of the issuer.
 var ErrSignature = errors.New("its signature is not by a known key of the cluster's issuer")
 
 // Claims of a token.
