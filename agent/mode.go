@@ -22,12 +22,14 @@ type mode struct {
 	known chan struct{}
 	once  sync.Once
 	from  atomic.Pointer[mirror.Mirror]
+	// begun is when the agent began.
+	begun time.Time
 	// unknown says that no policy can be known of; since is when the store was opened.
 	unknown func() bool
 	since   time.Time
 }
 
-func newMode() *mode { return &mode{known: make(chan struct{})} }
+func newMode() *mode { return &mode{known: make(chan struct{}), begun: time.Now()} }
 
 // open is called with the mirror, which knows the policy as it was last stored. Unknown says
 // that there is none for now because nothing was heard of any yet.
@@ -52,7 +54,10 @@ func (m *mode) observe() bool {
 	return from != nil && from.Observes()
 }
 
-// undecided says that the mode may turn out to be Observe.
+// undecided says that the mode may turn out to be Observe: the store is not open yet, or new.
 func (m *mode) undecided() bool {
-	return m.from.Load() != nil && m.unknown() && time.Since(m.since) < unknownLimit
+	if m.from.Load() == nil {
+		return time.Since(m.begun) < unknownLimit
+	}
+	return m.unknown() && time.Since(m.since) < unknownLimit
 }
