@@ -84,6 +84,9 @@ func account(name string) change {
 	return func(pod *corev1.Pod) { pod.Spec.ServiceAccountName = name }
 }
 
+// hostNetwork has the pod on the node's network, where its port is its own.
+func hostNetwork(pod *corev1.Pod) { pod.Spec.HostNetwork = true }
+
 func noToken(pod *corev1.Pod) { pod.Spec.AutomountServiceAccountToken = ptr.To(false) }
 
 func class(name string) change {

@@ -2,9 +2,6 @@ package readiness
 
 import (
 	"context"
-	"os"
-	"os/exec"
-	"path/filepath"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -35,17 +32,8 @@ WantedBy=multi-user.target
 // devicePlugin builds the plugin and starts it on the node.
 func devicePlugin(ctx context.Context) {
 	GinkgoHelper()
-	program := filepath.Join(GinkgoT().TempDir(), "device")
-	build := exec.CommandContext(ctx, "go", "build", "-o", program, ".")
-	build.Dir = "../../tools/device"
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false")
-	said, err := build.CombinedOutput()
-	Expect(err).NotTo(HaveOccurred(), "%s", said)
-	content, err := os.ReadFile(program)
-	Expect(err).NotTo(HaveOccurred())
-	write(ctx, "/usr/local/bin/device-test", string(content))
-	write(ctx, systemd+"device-test.service", deviceUnit)
-	shell(ctx, "chmod 755 /usr/local/bin/device-test && touch /run/device-soon && systemctl daemon-reload && systemctl enable --now device-test.service")
+	shell(ctx, "touch /run/device-soon")
+	installProgram(ctx, "device", deviceUnit)
 	waitAllocatable(ctx, device)
 }
 

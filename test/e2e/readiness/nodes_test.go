@@ -25,7 +25,7 @@ var ofTheNode = []row{
 	{name: "kubelet-with-another-flag", fault: dropIn("zz-flag.conf", "[Service]\nEnvironment=GOGC=90\n"), want: comesBack},
 	{name: "generator-removed", fault: onNode("rm /etc/systemd/system-generators/rekindle-kubelet"), reason: v1alpha1.ReasonInstallIncomplete, want: staysDown},
 	{name: "retry-unit-removed", fault: onNode("rm " + systemd + "rekindle-retry.service"), want: comesBack},
-	{name: "agent-masked", fault: onNode("systemctl mask rekindle-agent.service"), reason: v1alpha1.ReasonUnitDisabled, want: staysDown},
+	{name: "agent-masked", fault: onNode("ln -sf /dev/null " + systemd + "rekindle-agent.service && systemctl daemon-reload"), reason: v1alpha1.ReasonUnitDisabled, want: staysDown},
 	// Kubelet wants both, and starts them.
 	{name: "agent-disabled", fault: onNode("systemctl disable rekindle-agent.service"), want: comesBack},
 	{name: "containerd-disabled", fault: onNode("systemctl disable containerd.service"), want: comesBack},
@@ -44,16 +44,4 @@ var ofTheNode = []row{
 	// The way back into the cluster.
 	{name: "certificate-ends-in-the-outage", fault: certificate(certificateLife), cut: certificateLife, reason: v1alpha1.ReasonCertificateEnding, want: staysOut},
 	{name: "certificate-outlasts-the-outage", fault: certificate(26 * time.Hour), cut: certificateLife, want: comesBack},
-
-	// The pod network.
-	{name: "network-configuration-removed", fault: onNode("rm /etc/cni/net.d/*"), reason: v1alpha1.ReasonRuntimeNotReady, want: staysDown},
-	{name: "network-file-in-memory", fault: likeFlannel, reason: v1alpha1.ReasonCNIFileVolatile, want: staysDown},
-	{name: "network-file-that-is-kept", policy: ", snapshot: {nodeFiles: [" + subnetFile + "]}", fault: likeFlannel, want: comesBack},
-	{name: "network-credential-valid", fault: asksLocally(time.Hour), want: comesBack},
-	{name: "network-credential-ended", prepare: asksLocally(time.Hour), fault: asksLocally(-time.Minute), reason: v1alpha1.ReasonCNICredentialEnded, want: staysDown},
-
-	// The disk.
-	{name: "disk-without-space", prepare: onNode(noEviction), fault: fill("0"), reason: v1alpha1.ReasonDiskFull, want: staysDown},
-	{name: "disk-half-full", prepare: onNode(noEviction), fault: fill("600"), want: comesBack},
-	{name: "disk-without-inodes", prepare: onNode(noEviction), fault: fillInodes, reason: v1alpha1.ReasonDiskFull, want: staysDown},
 }

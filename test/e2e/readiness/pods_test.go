@@ -47,6 +47,8 @@ var byDefault = onePolicy{
 		{name: "class-removed", pod: []change{class("removed")}, prepare: runtimeClass("removed"), fault: drop("runtimeclass", "removed"),
 			reason: v1alpha1.ReasonObjectMissing, want: staysDown},
 		{name: "class-kept", pod: []change{class("kept")}, prepare: runtimeClass("kept"), want: comesBack},
+		// Attached to this node alone, and perhaps to another one meanwhile.
+		{name: "volume-of-one-node", pod: []change{claim("held")}, prepare: attachable("held"), reason: v1alpha1.ReasonAttachedVolumeNotSynced, want: staysDown},
 		// What was issued for it is replayed.
 		{name: "account-removed", pod: []change{account("leaver")}, prepare: create("serviceaccount", "leaver"), fault: drop("serviceaccount", "leaver"),
 			want: comesBack},
@@ -62,6 +64,11 @@ var byDefault = onePolicy{
 		{name: "always-with-the-image-here", pod: []change{image(registryName + "/always:1"), pulls(corev1.PullAlways)}, prepare: push("always"), want: comesBack},
 		{name: "configuration-emptied", pod: []change{image("example.com/emptied:1")}, prepare: own("example.com/emptied:1"), fault: emptyConfiguration("example.com/emptied:1"),
 			reason: v1alpha1.ReasonImageDamaged, want: staysDown},
+		{name: "pull-secret-kept", pod: []change{image(registryName + "/private/kept:1"), pullSecret("robot-kept")}, prepare: steps(push("private/kept"), robot("robot-kept", password)), want: comesBack},
+		{name: "pull-secret-made-anew", pod: []change{image(registryName + "/private/anew:1"), pullSecret("robot-anew")}, prepare: steps(push("private/anew"), robot("robot-anew", password)),
+			fault: steps(drop("secret", "robot-anew"), robot("robot-anew", password)), want: comesBack},
+		{name: "pull-secret-of-another-robot", pod: []change{image(registryName + "/private/other:1"), pullSecret("robot-other")}, prepare: steps(push("private/other"), robot("robot-other", password)),
+			fault: steps(drop("secret", "robot-other"), robot("robot-other", "let me in as well")), newest: true, reason: v1alpha1.ReasonImageCredentials, want: staysDown},
 
 		// What cannot survive by its nature.
 		{name: "directory-in-memory", pod: []change{hostPath("/run/shop", corev1.HostPathDirectory)}, prepare: onNode("mkdir -p /run/shop"),
@@ -72,6 +79,10 @@ var byDefault = onePolicy{
 		{name: "file-in-memory-that-is-kept", pod: []change{hostPath("/run/shop-kept/settings", corev1.HostPathFile)},
 			prepare: onNode("mkdir -p /run/shop-kept && echo a > /run/shop-kept/settings"), want: comesBack},
 		{name: "directory-of-a-service", pod: []change{hostPath("/run/shop-service", corev1.HostPathDirectory)}, prepare: runtimeDirectory("shop-service"), want: comesBack},
+		{name: "directory-on-a-disk-of-fstab", pod: []change{hostPath("/listed/shop", corev1.HostPathDirectory)}, prepare: mounted("/listed", "nofail"), want: comesBack},
+		{name: "directory-on-a-disk-by-hand", pod: []change{hostPath("/by-hand/shop", corev1.HostPathDirectory)}, prepare: mounted("/by-hand", "noauto"),
+			reason: v1alpha1.ReasonHostPathLate, want: staysDown},
+		{name: "certificate-of-a-signer", pod: []change{podCertificate}, prepare: signer, newest: true, reason: v1alpha1.ReasonPodCertificate, want: staysDown},
 		{name: "device-of-a-plugin", pod: []change{asks(device)}, prepare: devicePlugin, reason: v1alpha1.ReasonDevicePlugin, want: staysDown},
 		{name: "resource-without-a-plugin", pod: []change{asks(dongle)}, prepare: withoutPlugin, want: comesBack},
 		{name: "runs-once", pod: []change{restarts(corev1.RestartPolicyNever)}, reason: v1alpha1.ReasonNeverRestarted, want: staysDown, core: true},
@@ -82,7 +93,9 @@ var byDefault = onePolicy{
 
 // asWritten takes from kubelet what Rekindle does for pods while they are cut off.
 var asWritten = onePolicy{
-	name: "as written", fields: ", snapshot: {serviceAccountTokens: Omit}, offline: {imagePullPolicy: AsWritten}",
+	name: "as written", fields: ", snapshot: {serviceAccountTokens: Omit}, offline: {imagePullPolicy: AsWritten, attachedVolumes: Start}, " +
+		"startupOrdering: {stages: [{name: first, pods: [{labelSelector: {matchLabels: {app: in-the-first-stage}}}], waitFor: Ready, timeoutSeconds: 60}, " +
+		"{name: network, pods: [{labelSelector: {matchLabels: {app: in-the-second-stage}}}], waitFor: Started, timeoutSeconds: 60}]}",
 	rows: []row{
 		{name: "always-as-written", pod: []change{image(registryName + "/written:1"), pulls(corev1.PullAlways), noToken}, prepare: push("written"),
 			reason: v1alpha1.ReasonImagePullNeeded, want: staysDown},

@@ -29,6 +29,21 @@ func push(repository string) step {
 	}
 }
 
+// password is what the registry asks the robot for.
+const password = "let me in"
+
+// robot makes a pull secret.
+func robot(name, password string) step {
+	return inCluster("create", "secret", "docker-registry", name, "--docker-server="+registryName, "--docker-username=robot", "--docker-password="+password)
+}
+
+// mounted has a directory of the disk mounted where another disk would be, with a directory
+// in it, and listed in fstab with an option.
+func mounted(point, option string) step {
+	return onNode("mkdir -p /disks" + point + "/shop " + point + " && mount --bind /disks" + point + " " + point +
+		" && echo '/disks" + point + " " + point + " none bind," + option + " 0 0' >> /etc/fstab")
+}
+
 // own puts an image on the node that has its configuration to itself.
 func own(name string) step {
 	return func(ctx context.Context) {

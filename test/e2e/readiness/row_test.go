@@ -3,11 +3,14 @@ package readiness
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"rekindle.edge/test/edgenode"
 )
 
 // outcome of an outage, of a pod or of the node.
@@ -43,6 +46,8 @@ type row struct {
 	want   outcome
 	// core says that it runs without FULL=1.
 	core bool
+	// newest says that the oldest kubelet does not know of it.
+	newest bool
 }
 
 // line is a row with what was seen.
@@ -93,7 +98,8 @@ func closeTable() (disagree []string) {
 
 // chosen are the rows that this run is to have.
 func chosen(rows []row) []row {
-	return slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return !r.core && !full() })
+	oldest := os.Getenv("REKINDLE_KUBELET") == string(edgenode.KubeletOldest)
+	return slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return !r.core && !full() || r.newest && oldest })
 }
 
 // phase that a pod has before the outage.

@@ -43,7 +43,7 @@ var (
 	client   kubernetes.Interface
 	node     *edgenode.Node
 	web      string // the web server's program
-	registry images.Registry
+	registry = images.Registry{User: "robot", Password: password}
 )
 
 // full says that everything is asked for, not only what is of the core.
