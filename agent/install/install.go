@@ -41,8 +41,9 @@ type Kubelet struct {
 	// Running says that it has a process, Wired that this talks to the local API and the gate, Healthy
 	// that its health endpoint answers well.
 	Running, Wired, Healthy bool
-	// Left says that the agent leaves it alone, by the mode of the node's policy.
-	Left bool
+	// Hooked says that it is wired when it starts next, Left that the agent leaves it alone, by
+	// the mode of the node's policy. A new agent may need to hear of one first.
+	Hooked, Left bool
 	// Lease is the node's lease as the API server has it, empty if it cannot be read: it
 	// changes when kubelet reaches the API server.
 	Lease string
@@ -122,7 +123,7 @@ func (i Installer) apply(ctx context.Context, changed []file, before Kubelet) er
 		i.Say("kubelet does not run; it is wired when it starts")
 		return nil
 	}
-	if !before.Wired {
+	if !before.Wired && i.decided(ctx).Hooked {
 		i.Say("restarting kubelet, pods run on")
 		if err := i.Node.Systemctl(ctx, "restart", i.Settings.KubeletUnit); err != nil {
 			return err
@@ -156,6 +157,18 @@ func (i Installer) start(ctx context.Context, sockets bool) error {
 		return err
 	}
 	return i.Node.Systemctl(ctx, "restart", agentUnit)
+}
+
+// decided waits until the agent knows whether it wires kubelet, for half of the patience at most.
+func (i Installer) decided(ctx context.Context) (now Kubelet) {
+	i.Patience /= 2
+	_ = i.wait(ctx, func(k Kubelet) error {
+		if now = k; k.Hooked || k.Left {
+			return nil
+		}
+		return errors.New("the agent has not decided")
+	})
+	return now
 }
 
 // wait until kubelet is as wanted.

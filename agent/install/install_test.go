@@ -50,8 +50,9 @@ func (f *fakeNode) Systemctl(_ context.Context, args ...string) error {
 	switch command {
 	case "restart rekindle-agent.service":
 		f.hooked = true
+		f.kubelet.Hooked, f.kubelet.Left = !f.observes, f.observes
 	case "restart kubelet.service", "try-restart kubelet.service":
-		f.kubelet.Wired, f.kubelet.Left = f.hooked && !f.observes, f.hooked && f.observes
+		f.kubelet.Wired = f.hooked && !f.observes
 		f.kubelet.Healthy = !f.hooked || !f.sick
 		f.kubelet.Lease += "+"
 	}
@@ -224,8 +225,8 @@ func TestInstallWhereThePolicyObserves(t *testing.T) {
 	if err := f.installer(t, "one").Install(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if f.kubelet.Wired {
-		t.Error("kubelet is wired")
+	if f.kubelet.Wired || slices.Contains(f.commands, "restart kubelet.service") {
+		t.Errorf("kubelet was touched: %q", f.commands)
 	}
 }
 

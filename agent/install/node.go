@@ -158,10 +158,12 @@ func (m Machine) Kubelet(ctx context.Context) Kubelet {
 	if err != nil || pid == 0 {
 		return Kubelet{}
 	}
+	hook := wiring.Hook{Dir: wiring.RunDir}
 	return Kubelet{
 		Running: true,
-		Wired:   wiring.Hook{Dir: wiring.RunDir}.Wired(args),
-		Left:    wiring.Hook{Dir: wiring.RunDir}.Left(),
+		Wired:   hook.Wired(args),
+		Hooked:  hook.IsSet(),
+		Left:    hook.Left(),
 		Healthy: m.healthy(ctx),
 		Lease:   m.lease(ctx),
 	}

@@ -73,4 +73,27 @@ var _ = Describe("A node whose policy only observes", func() {
 		inStep(ctx)
 		Expect(containers(ctx)).To(Equal(before), "a pod was restarted")
 	}, SpecTimeout(5*time.Minute))
+
+	It("has its kubelet left alone by an installation, too", func(ctx SpecContext) {
+		output, err := node.Exec(ctx, binary, "uninstall")
+		Expect(err).NotTo(HaveOccurred(), "%s", output)
+		// Nothing that the agent could remember the policy by.
+		spec.Shell(ctx, node, "rm -rf /var/lib/rekindle")
+		setMode(ctx, v1alpha1.ModeObserve)
+		DeferCleanup(func(ctx SpecContext) { setMode(ctx, v1alpha1.ModeEnforce) })
+		pid := func() string { return spec.Shell(ctx, node, "systemctl show -P MainPID kubelet.service") }
+		before := pid()
+
+		spec.Install(ctx, node)
+
+		Expect(pid()).To(Equal(before), "kubelet was restarted")
+		Expect(arguments(ctx)).NotTo(ContainSubstring("/run/rekindle"))
+		Consistently(ctx, pid).WithTimeout(15*time.Second).WithPolling(time.Second).Should(Equal(before), journal)
+
+		By("Enforce")
+		setMode(ctx, v1alpha1.ModeEnforce)
+		Eventually(ctx, func() (string, error) { return arguments(ctx) }).WithTimeout(soon).WithPolling(time.Second).
+			Should(ContainSubstring("/run/rekindle/kubelet.kubeconfig"), journal)
+		inStep(ctx)
+	}, SpecTimeout(5*time.Minute))
 })
