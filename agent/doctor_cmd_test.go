@@ -82,7 +82,12 @@ func TestDoctorAsksTheAgent(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- doctor.Serve(ctx, doctorSocket, func() doctor.Report { return report }) }()
-	defer func() { cancel(); <-ended }()
+	defer func() {
+		cancel()
+		if err := <-ended; err != nil && ctx.Err() == nil {
+			t.Error(err)
+		}
+	}()
 	for range 100 {
 		if _, err := doctor.Ask(ctx, doctorSocket); err == nil {
 			break

@@ -93,7 +93,7 @@ func TestWhomACallerSpeaksForIsTheAPIServersToSay(t *testing.T) {
 }
 
 // stranger makes a request with a token.
-func (l *local) stranger(t *testing.T, ctx context.Context, method, path string, body io.Reader) *http.Request {
+func (l *local) stranger(ctx context.Context, t *testing.T, method, path string, body io.Reader) *http.Request {
 	t.Helper()
 	r, err := http.NewRequestWithContext(ctx, method, l.url+path, body)
 	if err != nil {
@@ -129,13 +129,13 @@ func TestStrangersDoNotTakeKubeletsPlace(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			for i := range tc.limit {
-				response, err := l.client(nil).Do(l.stranger(t, ctx, http.MethodGet, tc.path, nil))
+				response, err := l.client(nil).Do(l.stranger(ctx, t, http.MethodGet, tc.path, nil))
 				if err != nil {
 					t.Fatalf("request %d: %v", i, err)
 				}
 				defer response.Body.Close()
 			}
-			response, body := do(t, l.client(nil), l.stranger(t, ctx, http.MethodGet, tc.path, nil))
+			response, body := do(t, l.client(nil), l.stranger(ctx, t, http.MethodGet, tc.path, nil))
 			if response.StatusCode != http.StatusTooManyRequests {
 				t.Errorf("one more: %d %s", response.StatusCode, body)
 			}
@@ -168,7 +168,7 @@ func TestSlowCallersAreEnded(t *testing.T) {
 			body, writer := io.Pipe()
 			defer writer.Close()
 			go func() { _, _ = writer.Write([]byte("x")) }()
-			r := l.stranger(t, t.Context(), http.MethodPost, "/api/v1/namespaces/default/configmaps", body)
+			r := l.stranger(t.Context(), t, http.MethodPost, "/api/v1/namespaces/default/configmaps", body)
 			r.ContentLength = size
 			response, answer := do(t, l.client(nil), r)
 			if response.StatusCode < 400 {
@@ -179,7 +179,7 @@ func TestSlowCallersAreEnded(t *testing.T) {
 		})
 	}
 	t.Run("an API server that does not answer", func(t *testing.T) {
-		response, body := do(t, l.client(nil), l.stranger(t, t.Context(), http.MethodGet, "/api/v1/services?answer=never", nil))
+		response, body := do(t, l.client(nil), l.stranger(t.Context(), t, http.MethodGet, "/api/v1/services?answer=never", nil))
 		if response.StatusCode != http.StatusGatewayTimeout {
 			t.Errorf("answered with %d %s", response.StatusCode, body)
 		}
@@ -191,7 +191,7 @@ func TestSlowCallersAreEnded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			client := l.client(nil)
 			client.Transport.(*http.Transport).ForceAttemptHTTP2 = http2
-			response, err := client.Do(l.stranger(t, t.Context(), http.MethodGet, pods+"&watch=1", nil))
+			response, err := client.Do(l.stranger(t.Context(), t, http.MethodGet, pods+"&watch=1", nil))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -216,7 +216,7 @@ func TestAWatchMayBeSilent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			client := l.client(nil)
 			client.Transport.(*http.Transport).ForceAttemptHTTP2 = http2
-			response, body := do(t, client, l.stranger(t, t.Context(), http.MethodGet, pods+"&watch=1", nil))
+			response, body := do(t, client, l.stranger(t.Context(), t, http.MethodGet, pods+"&watch=1", nil))
 			if response.StatusCode != 200 || strings.Count(body, "event") != 3 {
 				t.Errorf("%d %q", response.StatusCode, body)
 			}

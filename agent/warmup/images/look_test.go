@@ -206,11 +206,16 @@ func TestAnImageThatWasPulledAnewLiesElsewhere(t *testing.T) {
 // BenchmarkLook is a pass over 110 images that were learned and have not changed.
 func BenchmarkLook(b *testing.B) {
 	s, l, asked := newStore(b)
-	l.Begin()
+	begin := func() {
+		if err := l.Begin(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	begin()
 	l.Look(b.Context(), asked)
 	known := l.known[asked.key()]
 	for b.Loop() {
-		l.Begin()
+		begin()
 		for i := range 110 {
 			one := asked
 			one.ID = fmt.Sprint(asked.ID, i)

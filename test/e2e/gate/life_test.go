@@ -74,7 +74,7 @@ var _ = Describe("A node whose first stage is never Ready", Ordered, ContinueOnF
 		e = newEdge(ctx, "life", true, appendTo("/var/lib/kubelet/config.yaml", "runtimeRequestTimeout: 15s\n"))
 		DeferCleanup(func(ctx SpecContext) { e.endOrder(ctx) })
 		e.create(ctx, e.staged("first-0", "first"), e.staged("second-0", "second"), e.staged("second-1", "second"), e.hostPod("host", "none"))
-		e.hold(ctx, "first")
+		e.hold(ctx)
 	}, NodeTimeout(4*time.Minute))
 
 	It("starts its pods as kubelet asks in mode Observe, though the gate is there", func(ctx SpecContext) {

@@ -69,7 +69,7 @@ var _ = Describe("The start-up order of a node is that of its policy:", Ordered,
 	}
 
 	It("it goes on at a stage's timeout, and the record says which pod held it", func(ctx SpecContext) {
-		e.hold(ctx, "first")
+		e.hold(ctx)
 		e.order(ctx, stage("first", 15), stage("second", 60))
 		e.settle(ctx)
 		Expect(e.CutWAN(ctx, edgenode.WANBlackhole)).To(Succeed())
@@ -121,7 +121,7 @@ var _ = Describe("The start-up order of a node is that of its policy:", Ordered,
 	}, SpecTimeout(3*time.Minute))
 
 	DescribeTable("it lets a held pod go at once that is deleted", func(ctx SpecContext, wan edgenode.WANMode) {
-		e.hold(ctx, "first")
+		e.hold(ctx)
 		e.create(ctx, e.staged("held", "second"))
 		e.order(ctx, stage("first", 30), stage("second", 60))
 		e.settle(ctx)
@@ -165,7 +165,7 @@ var _ = Describe("The start-up order of a node is that of its policy:", Ordered,
 		DeferCleanup(func(ctx SpecContext) { _, _ = e.Exec(ctx, "rm", "-f", path) })
 		name := "static-" + e.Name
 		Eventually(ctx, e.begun).WithTimeout(soon).WithPolling(poll).Should(HaveKey(name), e.journal)
-		e.hold(ctx, "first")
+		e.hold(ctx)
 		late := stage("second", 60)
 		late.Pods = append(late.Pods, v1alpha1.PodSelector{Source: v1alpha1.PodSourceStatic})
 		e.order(ctx, stage("first", 30), late)

@@ -180,11 +180,11 @@ func (e *edge) inOrder(stages ...[]string) {
 	}
 }
 
-// hold makes a pod that runs, ends, and is run again, so that its stage waits. The spec's
+// hold makes a pod that runs, ends, and is run again, so that the first stage waits. The spec's
 // end takes it away.
-func (e *edge) hold(ctx context.Context, stage string) {
+func (e *edge) hold(ctx context.Context) {
 	GinkgoHelper()
-	_, err := client.CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, e.staged("loop", stage, "-listen=nowhere"), metav1.CreateOptions{})
+	_, err := client.CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, e.staged("loop", "first", "-listen=nowhere"), metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx SpecContext) {
 		err := client.CoreV1().Pods(metav1.NamespaceDefault).Delete(ctx, "loop", metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))})

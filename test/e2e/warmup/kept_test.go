@@ -23,7 +23,7 @@ const (
 )
 
 // agentLog is what the agent has said in this boot.
-func agentLog() string { return log("agent.log", 1<<20) }
+func agentLog() string { return log("agent.log") }
 
 var _ = Describe("Kept images", func() {
 	It("of the policy are pulled with a pod's secret, and start cut off", func(ctx SpecContext) {
@@ -109,6 +109,6 @@ spec:
 		})
 		Eventually(ctx, labels).WithArguments(ctx, junk).WithTimeout(soon).WithPolling(poll).Should(BeEmpty(), "nobody wants this one")
 		Expect(labels(ctx, spare)).To(ContainSubstring(pinLabel))
-		Expect(log("kubelet.log", 1<<20)).To(ContainSubstring("Attempting to delete unused images"))
+		Expect(log("kubelet.log")).To(ContainSubstring("Attempting to delete unused images"))
 	}, SpecTimeout(3*time.Minute))
 })

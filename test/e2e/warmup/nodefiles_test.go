@@ -69,7 +69,7 @@ var _ = Describe("A CNI that reads a file on tmpfs", Ordered, func() {
 		policy(ctx, v1alpha1.NodeRecoverySpec{})
 		create(ctx, edgenode.WebPod("plain", nodeName))
 		powerCut(ctx)
-		Eventually(ctx, func() string { return log("kubelet.log", 1<<20) }).WithTimeout(soon).WithPolling(poll).
+		Eventually(ctx, func() string { return log("kubelet.log") }).WithTimeout(soon).WithPolling(poll).
 			Should(ContainSubstring("loadFlannelSubnetEnv failed"), journal)
 		Consistently(ctx, readyHere).WithArguments("plain").WithTimeout(10*time.Second).WithPolling(time.Second).
 			Should(BeFalse(), "the daemon has not run")
@@ -88,7 +88,7 @@ var _ = Describe("A CNI that reads a file on tmpfs", Ordered, func() {
 
 		powerCut(ctx)
 		Eventually(ctx, readyHere).WithArguments("kept").WithTimeout(soon).WithPolling(poll).Should(BeTrue(), journal)
-		Expect(log("kubelet.log", 1<<20)).NotTo(ContainSubstring("loadFlannelSubnetEnv failed"), "it was there before the first pod")
+		Expect(log("kubelet.log")).NotTo(ContainSubstring("loadFlannelSubnetEnv failed"), "it was there before the first pod")
 		Expect(sh(ctx, "stat -c '%%a %%u %%g %%y' %[1]s; cat %[1]s", subnetFile)).To(Equal(before))
 	}, SpecTimeout(4*time.Minute))
 })
