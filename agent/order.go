@@ -34,7 +34,7 @@ func newOrder(log logr.Logger, settings config.Config, runtime *cri.Client, unit
 	}
 	kubelet := wiring.Service{Unit: settings.KubeletUnit, Units: units}
 	return order.New(order.Options{
-		Log: log, Boot: host.SystemClock{}.Boot, BootID: bootID, Dir: wiring.RunDir, Parallel: sandboxesPerCore * goruntime.NumCPU(),
+		Log: log, Boot: host.SystemClock{}.Boot, Wall: host.SystemClock{}.Wall, BootID: bootID, Dir: wiring.RunDir, Parallel: sandboxesPerCore * goruntime.NumCPU(),
 		NetworkReady: order.NetworkReady(runtime),
 		Manifests: order.Fingerprint(func() string {
 			ctx, cancel := context.WithTimeout(context.Background(), processTimeout)

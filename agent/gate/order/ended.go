@@ -9,9 +9,8 @@ import (
 // ended are the events by which kubelet says that it ends a pod itself. The pod's status
 // says so only after its call for a sandbox has been answered.
 var ended = map[string]string{
-	"Evicted":          "kubelet has evicted the pod",
-	"Preempting":       "kubelet has given the pod's place to a critical one",
-	"DeadlineExceeded": "the pod's activeDeadlineSeconds are over",
+	"Evicted":    "kubelet has evicted the pod",
+	"Preempting": "kubelet has given the pod's place to a critical one",
 }
 
 // Event takes what kubelet makes known. Pods that it has ended, and all when it ends them

@@ -24,7 +24,6 @@ func TestEvent(t *testing.T) {
 	}{
 		"an eviction":                       {event("Pod", "", "Evicted", "low on memory"), true},
 		"a preemption":                      {event("Pod", "", "Preempting", ""), true},
-		"an active deadline":                {event("Pod", "", "DeadlineExceeded", ""), true},
 		"the node's shutdown":               {event("Node", "other", "Shutdown", "Shutdown manager detected shutdown event"), true},
 		"a shutdown that was called off":    {event("Node", "other", "Shutdown", "Shutdown manager detected shutdown cancellation"), false},
 		"an eviction of another pod":        {event("Pod", "other", "Evicted", ""), false},

@@ -5,14 +5,15 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
 
 func TestViewPod(t *testing.T) {
 	const object = `{"metadata":{"namespace":"shop","name":"web","uid":"u","labels":{"a":"b"},"annotations":{"x":"y"},"creationTimestamp":"2026-01-01T00:00:00Z"%s},
-		"spec":{"nodeName":"edge","hostNetwork":true,"priority":7,"priorityClassName":"high"},
-		"status":{"phase":"Running","conditions":[{"type":"Ready","status":"False"},{"type":"ContainersReady","status":"True"}],
+		"spec":{"nodeName":"edge","hostNetwork":true,"priority":7,"priorityClassName":"high","activeDeadlineSeconds":60},
+		"status":{"phase":"Running","startTime":"2026-01-01T00:01:00Z","conditions":[{"type":"Ready","status":"False"},{"type":"ContainersReady","status":"True"}],
 			"containerStatuses":[{"containerID":"containerd://c1"},{}],"podIPs":[{"ip":"10.0.0.1"},{"ip":"fd00::1"}]}}`
 	raw := fmt.Appendf(nil, object, "")
 	got, err := viewPod(raw)
@@ -21,7 +22,7 @@ func TestViewPod(t *testing.T) {
 	}
 	want := pod{
 		name: name{"shop", "web"}, uid: "u", labels: map[string]string{"a": "b"}, hostNetwork: true, priorityClass: "high", priority: 7,
-		created: epoch, containers: []string{"c1", ""}, ips: []string{"10.0.0.1", "fd00::1"}, raw: raw,
+		created: epoch, ends: epoch.Add(2 * time.Minute), containers: []string{"c1", ""}, ips: []string{"10.0.0.1", "fd00::1"}, raw: raw,
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(pod{}, name{})); diff != "" {
 		t.Errorf("pod (-want +got):\n%s", diff)

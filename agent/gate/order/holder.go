@@ -24,6 +24,8 @@ type Options struct {
 	Log logr.Logger
 	// Boot is the time since kernel start.
 	Boot func() time.Duration
+	// Wall is the clock that kubelet goes by. Unset: no pod's activeDeadlineSeconds are looked at.
+	Wall func() time.Time
 	// BootID is the kernel's id of this boot. Unset: nothing is held.
 	BootID string
 	// Dir is the directory in /run for what outlives a restart of the agent.
@@ -203,6 +205,9 @@ func (h *Holder) step() {
 	if h.HeldBack != nil && now >= h.askedHeld+heldEvery {
 		h.askedHeld = now
 		p.heldBack = h.HeldBack()
+	}
+	if h.Wall != nil {
+		p.zero = h.Wall().Add(-now)
 	}
 	d := p.step(now)
 	for c, err := range d.refuse {

@@ -299,6 +299,18 @@ func TestHolder(t *testing.T) {
 				n.Errorf("answered with %v and %v", errB, errC)
 			}
 		}},
+		"a held pod is let go when its time is over by kubelet's clock": {
+			options: func(o *Options) { o.Wall = time.Now },
+			tell: func(n *node) {
+				n.Begin(oneStage(60), nil, nil)
+				n.list("one/a", "two/b")
+				n.do(func(time.Duration) { n.planner.pods[name{"two", "b"}].ends = n.began.Add(20 * time.Second) })
+				err := n.asks("two/b")()
+				if took := time.Since(n.began); took != 20*time.Second || err == nil {
+					n.Errorf("answered after %v with %v", took, err)
+				}
+			},
+		},
 		"a held static pod is let go when manifests change": {
 			options: func(o *Options) {
 				begun := time.Now()

@@ -72,6 +72,8 @@ type planner struct {
 	triedAt   time.Duration
 	// heldBack are the UIDs of pods that are held back elsewhere.
 	heldBack []string
+	// zero is kernel start by the clock of kubelet, for the ends of pods; zero if nobody tells.
+	zero time.Time
 	// wellSince is when a pod got to where it is waited for; reached are those for whom
 	// that has settled.
 	wellSince map[name]time.Duration
@@ -200,6 +202,13 @@ func (p *planner) letGo(c *call, now time.Duration) error {
 		return refused("the pod is being deleted")
 	case listed.over:
 		return refused("the pod is over")
+	case !listed.ends.IsZero() && !p.zero.IsZero():
+		// Kubelet looks for that only when it syncs the pod anew.
+		ends := listed.ends.Sub(p.zero)
+		if now >= ends {
+			return refused("the pod's activeDeadlineSeconds are over")
+		}
+		p.at(ends)
 	}
 	if c.deadline > 0 {
 		if now >= c.deadline {

@@ -300,6 +300,18 @@ func TestPlanner(t *testing.T) {
 			delete(p.pods, b.name)
 			p.refuses(1100, map[string]string{"b": "mirror"})
 		},
+		"a held pod whose activeDeadlineSeconds are over is let go": func(t *testing.T) {
+			p := newPlay(t, stage("one"))
+			p.zero = epoch
+			p.add("a", "one")
+			p.call(p.add("b", "", func(pod *pod) { pod.ends = epoch.Add(10 * time.Second) }))
+			p.call(p.add("c", "", func(pod *pod) { pod.ends = epoch.Add(time.Hour) }))
+			p.at(1000)
+			if d := p.at(9000); d.wake != 10*time.Second {
+				t.Errorf("it looks again at %s", d.wake)
+			}
+			p.refuses(10_000, map[string]string{"b": "activeDeadlineSeconds are over"})
+		},
 		"a pod that kubelet has ended itself is let go": func(t *testing.T) {
 			p := newPlay(t, stage("one"))
 			p.add("a", "one")

@@ -48,6 +48,8 @@ type pod struct {
 
 	// deleting, and over: Succeeded or Failed.
 	deleting, over bool
+	// ends is when its activeDeadlineSeconds are over, zero if it has none.
+	ends time.Time
 	// ready by its status.
 	ready bool
 	// containers are the ids that the status speaks of, empty for one that there is not.
@@ -71,9 +73,11 @@ type podObject struct {
 		HostNetwork       bool   `json:"hostNetwork"`
 		PriorityClassName string `json:"priorityClassName"`
 		Priority          int32  `json:"priority"`
+		ActiveDeadline    *int64 `json:"activeDeadlineSeconds"`
 	} `json:"spec"`
 	Status struct {
 		Phase      corev1.PodPhase `json:"phase"`
+		StartTime  *metav1.Time    `json:"startTime"`
 		Conditions []struct {
 			Type   corev1.PodConditionType `json:"type"`
 			Status corev1.ConditionStatus  `json:"status"`
@@ -101,6 +105,9 @@ func viewPod(raw []byte) (pod, error) {
 		deleting: object.Metadata.DeletionTimestamp != nil,
 		over:     object.Status.Phase == corev1.PodSucceeded || object.Status.Phase == corev1.PodFailed,
 		raw:      raw,
+	}
+	if d, start := object.Spec.ActiveDeadline, object.Status.StartTime; d != nil && !start.IsZero() {
+		p.ends = start.Add(time.Duration(*d) * time.Second)
 	}
 	for _, c := range object.Status.Conditions {
 		p.ready = p.ready || c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
