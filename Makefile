@@ -51,7 +51,7 @@ test: $(if $(filter $(TOOLS),$(KUBEBUILDER_ASSETS)),$(TOOLS_TEST)) ## Unit tests
 
 # One package at a time: each measures, and they would disturb one another.
 E2E     = REKINDLE_E2E=1 REKINDLE_FULL=$(FULL) go test -count=1 -p 1 -v
-E2E_SET = ./test/cluster/... ./test/edgenode/... ./test/e2e/demo/... ./test/e2e/recovery/...
+E2E_SET = ./test/cluster/... ./test/edgenode/... $(patsubst %,./test/e2e/%/...,demo recovery offline readiness)
 FOCUSED = -ginkgo.v -ginkgo.seed=1 $(if $(FOCUS),-ginkgo.focus='$(FOCUS)')
 .PHONY: test-e2e
 test-e2e: root packages $(TOOLS_E2E) $(if $(FULL),$(TOOLS_FULL)) build-host ## The product on real nodes that lose their power (root); FULL=1: everything, both kubelets
