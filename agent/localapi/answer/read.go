@@ -45,10 +45,23 @@ func (h *Handler) read(w http.ResponseWriter, r *http.Request, info *request.Req
 		through, asked, answered := h.overhearRead(w, r, info, caller)
 		if h.try(through, asked, info) {
 			answered()
+			h.remember(r, info, caller)
 			return true
 		}
 	}
 	return h.answer(w, r, info, caller)
+}
+
+// remember asks, once the API server has answered a caller itself, whether the caller may
+// have that of the node: cut off, only what was allowed before counts, and a client that
+// reads nothing but single objects is never asked about otherwise.
+func (h *Handler) remember(r *http.Request, info *request.RequestInfo, caller Caller) {
+	if caller.Node {
+		return
+	}
+	ctx := context.WithoutCancel(r.Context())
+	// What it says is for later; the answer has been given.
+	go func() { _ = h.Access.Check(ctx, caller, info) }()
 }
 
 // answer answers from what the node holds.
