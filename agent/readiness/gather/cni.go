@@ -68,11 +68,14 @@ func listed(path string, facts *readiness.Facts) bool {
 	return facts.Policy != nil && slices.Contains(facts.Policy.Snapshot.NodeFiles, path)
 }
 
-// emptied says whether a restart loses a file: it is in memory, and the policy does not
-// keep it.
+// agentDir is in memory, and the agent makes it again before the runtime starts.
+const agentDir = "/run/rekindle"
+
+// emptied says whether a restart loses a file: it is in memory, and neither the agent makes
+// it nor the policy keeps it.
 func (g *Gatherer) emptied(path string, facts *readiness.Facts) bool {
 	kind := g.mounts.of(path).kind
-	return (kind == "tmpfs" || kind == "ramfs") && !listed(clean(path), facts)
+	return (kind == "tmpfs" || kind == "ramfs") && !below(clean(path), agentDir) && !listed(clean(path), facts)
 }
 
 // keeps notes which files of a plugin a restart loses.

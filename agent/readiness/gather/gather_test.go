@@ -236,6 +236,11 @@ func TestWhatIsGathered(t *testing.T) {
 			n.write("/run/kc", kubeconfig("https://127.0.0.1:7443"))
 			n.write("/etc/cni/net.d/10.conflist", `{"plugins":[{"type":"calico","kubernetes":{"kubeconfig":"/run/kc"}}]}`)
 		}, want: []string{v1alpha1.ReasonCNIFileVolatile}},
+		"a plugin that trusts the local API by the agent's own file": {change: func(n *node) {
+			n.write("/proc/self/mountinfo", "1 1 0:1 / /run rw - tmpfs tmpfs rw\n")
+			n.write("/etc/kc", strings.Replace(kubeconfig("https://127.0.0.1:7443"), `{"server"`, `{"certificate-authority":"/run/rekindle/pki/ca.crt","server"`, 1))
+			n.write("/etc/cni/net.d/10.conflist", `{"plugins":[{"type":"calico","kubernetes":{"kubeconfig":"/etc/kc"}}]}`)
+		}},
 		"a plugin's kubeconfig that the policy keeps": {change: func(n *node) {
 			n.spec = &snapshot.Spec{Spec: v1alpha1.NodeRecoverySpec{Snapshot: v1alpha1.Snapshot{NodeFiles: []string{"/run/kc"}}}}
 			n.write("/proc/self/mountinfo", "1 1 0:1 / /run rw - tmpfs tmpfs rw\n")
