@@ -44,4 +44,15 @@ var ofTheNode = []row{
 	// The way back into the cluster.
 	{name: "certificate-ends-in-the-outage", fault: certificate(certificateLife), cut: certificateLife, reason: v1alpha1.ReasonCertificateEnding, want: staysOut},
 	{name: "certificate-outlasts-the-outage", fault: certificate(26 * time.Hour), cut: certificateLife, want: comesBack},
+
+	// The pod network.
+	{name: "network-configuration-removed", fault: onNode("rm /etc/cni/net.d/*"), reason: v1alpha1.ReasonRuntimeNotReady, want: staysDown},
+	{name: "network-file-in-memory", fault: likeFlannel, reason: v1alpha1.ReasonCNIFileVolatile, want: staysDown},
+	{name: "network-file-that-is-kept", policy: ", snapshot: {nodeFiles: [" + subnetFile + "]}", fault: likeFlannel, want: comesBack},
+	{name: "network-credential-ended", prepare: asksLocally(time.Hour), fault: asksLocally(-time.Minute), reason: v1alpha1.ReasonCNICredentialEnded, want: staysDown},
+
+	// The disk.
+	{name: "disk-without-space", prepare: onNode(noEviction), fault: fill("0"), reason: v1alpha1.ReasonDiskFull, want: staysDown},
+	{name: "disk-half-full", prepare: onNode(noEviction), fault: fill("600"), want: comesBack},
+	{name: "disk-without-inodes", prepare: onNode(noEviction), fault: fillInodes, reason: v1alpha1.ReasonDiskFull, want: staysDown},
 }

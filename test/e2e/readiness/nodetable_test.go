@@ -80,7 +80,8 @@ func waitTwo(ctx context.Context) {
 // readNode is read for a row of the node: what blocks a pod counts as well.
 func readNode(ctx context.Context, r row) line {
 	GinkgoHelper()
-	for end := time.Now().Add(2 * flip); ; time.Sleep(poll) {
+	time.Sleep(flip) // an earlier verdict may not have seen it
+	for end := time.Now().Add(flip); ; time.Sleep(poll) {
 		report := verdict(ctx)
 		l := line{row: r, unknown: report.Ready == metav1.ConditionUnknown, came: r.want}
 		for _, reasons := range blocking(report) {

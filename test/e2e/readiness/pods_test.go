@@ -101,6 +101,10 @@ var asWritten = onePolicy{
 			reason: v1alpha1.ReasonImagePullNeeded, want: staysDown},
 		{name: "if-not-present-as-written", pod: []change{noToken}, want: comesBack},
 		{name: "token-omitted", reason: v1alpha1.ReasonTokensOmitted, want: staysDown},
+		// The wrong way round by what it mounts: it looks like the pod network. The first waits for nothing.
+		{name: "in-the-first-stage", pod: []change{noToken}, want: comesBack},
+		{name: "in-the-second-stage", pod: []change{noToken, hostNetwork, hostPath("/etc/cni/net.d", corev1.HostPathDirectory)}, want: comesBack},
+		{name: "volume-that-is-not-held", pod: []change{claim("let-go"), noToken}, prepare: attachable("let-go"), want: comesBack},
 		{name: "no-token-wanted", pod: []change{image(images.Web), noToken}, want: comesBack},
 	},
 }

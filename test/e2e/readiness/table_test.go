@@ -91,7 +91,8 @@ func isAs(ctx context.Context, name string, phase corev1.PodPhase) (bool, error)
 func read(ctx context.Context, rows []row) []line {
 	GinkgoHelper()
 	var lines []line
-	for end := time.Now().Add(2 * flip); ; time.Sleep(poll) {
+	time.Sleep(flip) // an earlier verdict may not have seen it all
+	for end := time.Now().Add(flip); ; time.Sleep(poll) {
 		report := verdict(ctx)
 		says, fits := blocking(report), true
 		lines = nil
