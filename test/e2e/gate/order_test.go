@@ -11,8 +11,10 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"rekindle.edge/api/v1alpha1"
 	"rekindle.edge/test/edgenode"
@@ -147,6 +149,33 @@ var _ = Describe("The start-up order of a node is that of its policy:", Ordered,
 		Entry("while the link is up", edgenode.WANMode(""), SpecTimeout(4*time.Minute)),
 		Entry("while the node was cut off", edgenode.WANRefused, SpecTimeout(4*time.Minute)),
 	)
+	It("it lets a held pod go whose time is over", func(ctx SpecContext) {
+		e.hold(ctx)
+		brief := e.staged("brief", "second")
+		brief.Spec.ActiveDeadlineSeconds = ptr.To(int64(75))
+		e.create(ctx, brief)
+		e.order(ctx, stage("first", 180), stage("second", 60))
+		e.settle(ctx)
+		e.powerCut(ctx)
+		e.waitReady(ctx, soon, first...)
+		Expect(e.begun()).NotTo(HaveKey(brief.Name))
+		var failed *corev1.Pod
+		Eventually(ctx, func() (corev1.PodPhase, error) {
+			var err error
+			failed, err = client.CoreV1().Pods(metav1.NamespaceDefault).Get(ctx, brief.Name, metav1.GetOptions{})
+			if err != nil {
+				return "", err
+			}
+			return failed.Status.Phase, nil
+		}).WithTimeout(90*time.Second).WithPolling(poll).Should(Equal(corev1.PodFailed), e.journal)
+		Expect(failed.Status.Reason).To(Equal("DeadlineExceeded"))
+		AddReportEntry("failed after its start", time.Since(failed.Status.StartTime.Time).Round(time.Second).String())
+		Expect(e.begun()).NotTo(HaveKey(second[0]), "the stage is over, so the pod was not held until then")
+		Expect(client.CoreV1().Pods(metav1.NamespaceDefault).Delete(ctx, "loop", metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))})).To(Succeed())
+		e.waitReady(ctx, 2*soon, pods...)
+		Expect(e.begun()).NotTo(HaveKey(brief.Name), "a sandbox was made for a pod whose time was over")
+	}, SpecTimeout(5*time.Minute))
+
 	It("it lets a held static pod go whose manifest is another", func(ctx SpecContext) {
 		const path = "/etc/kubernetes/manifests/static.yaml"
 		write := func(version string) {
