@@ -97,7 +97,8 @@ var _ = Describe("Images that are to be pulled each time", func() {
 					return err
 				}
 				return errors.Join(
-					appendTo("/var/lib/kubelet/config.yaml", fmt.Sprintf("imagePullCredentialsVerificationPolicy: %s\n", policy))(root),
+					// On by default since 1.35.
+					appendTo("/var/lib/kubelet/config.yaml", fmt.Sprintf("featureGates: {KubeletEnsureSecretPulledImages: true}\nimagePullCredentialsVerificationPolicy: %s\n", policy))(root),
 					appendTo("/etc/hosts", fmt.Sprintf("%s registry.named.example\n", host))(root))
 			})
 			lan.serve(e.Name, lanAddress)

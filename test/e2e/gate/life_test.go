@@ -105,6 +105,7 @@ var _ = Describe("A node whose first stage is never Ready", Ordered, ContinueOnF
 		// The pod on the node's own network does what a daemon of the network does.
 		Eventually(ctx, e.begun).WithTimeout(2*soon).WithPolling(poll).Should(HaveKey("host"), e.journal)
 		begun := e.begun()
+		Expect(begun).To(HaveKey("first-0"), e.journal)
 		waited := begun["host"][0] - begun["first-0"][0]
 		AddReportEntry("the pod that brings the network was held for", waited.String())
 		Expect(waited).To(BeNumerically(">", 15*time.Second), "it was not held: %v", begun)
