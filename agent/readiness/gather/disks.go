@@ -27,6 +27,10 @@ func (g *Gatherer) disks(facts *readiness.Facts, kubelet kubeletFacts) {
 	if g.full == nil {
 		g.full = map[string]bool{}
 	}
+	statfs := unix.Statfs
+	if g.statfs != nil {
+		statfs = g.statfs
+	}
 	threshold := func(signal string) string {
 		if value, ok := kubelet.config.EvictionHard[signal]; ok {
 			return value
@@ -47,7 +51,7 @@ func (g *Gatherer) disks(facts *readiness.Facts, kubelet kubeletFacts) {
 		{"the container runtime", containers, "imagefs"},
 	} {
 		var fs unix.Statfs_t
-		if unix.Statfs(g.Root+disk.path, &fs) != nil {
+		if statfs(g.Root+disk.path, &fs) != nil {
 			continue // not there: made when it is needed, on a disk that is looked at
 		}
 		d := readiness.Disk{Use: disk.use, Path: disk.path, ReadOnly: g.mounts.readOnly(disk.path)}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -47,6 +48,8 @@ type Gatherer struct {
 	// Root of the node's files, "" but for tests.
 	Root string
 	Now  func() time.Time
+	// statfs of the system, nil but for tests.
+	statfs func(path string, fs *unix.Statfs_t) error
 
 	pods    podCache
 	objects objectCache
