@@ -53,7 +53,7 @@ func newInstalled(log logr.Logger, settings config.Config, runtime *cri.Client, 
 		starts: newOrder(log, settings, runtime, units, holding, files.BootID),
 		old:    newSandboxes(log, runtime, files.BootID),
 		warm:   warmup.New(warmup.Options{StateDir: settings.StateDir, RunDir: wiring.RunDir, Root: "/", Containerd: runtime}),
-		mode:   newMode(), kubelet: &kubeletState{}, clock: newWallClock(),
+		mode:   newMode(), kubelet: newKubeletState(), clock: newWallClock(),
 	}
 	n.server.Kubelet = kubeletOf(settings.KubeletUnit, units, files)
 	n.cri.Plug(handlers(n.starts.RunPodSandbox, n.old), func() bool { return true })

@@ -15,7 +15,11 @@ import (
 // kubeletState is whether kubelet is wired, for systemctl status and for the NodeRecovery.
 type kubeletState struct {
 	told atomic.Pointer[metav1.Condition]
+	// changed has room for one signal.
+	changed chan struct{}
 }
+
+func newKubeletState() *kubeletState { return &kubeletState{changed: make(chan struct{}, 1)} }
 
 // tell gives a function that takes the state: nil when kubelet is wired, else why not.
 func (s *kubeletState) tell(log logr.Logger) func(error) {
@@ -25,6 +29,10 @@ func (s *kubeletState) tell(log logr.Logger) func(error) {
 			condition = report.ServingObserve()
 		}
 		s.told.Store(&condition)
+		select {
+		case s.changed <- struct{}{}:
+		default:
+		}
 		text := "kubelet is wired to the local API"
 		if problem != nil {
 			text = "kubelet is not wired: " + problem.Error()

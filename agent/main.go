@@ -127,17 +127,19 @@ func run(args []string, stderr io.Writer) int {
 		Reporting: func(facts func() report.Facts) { go serveDoctor(ctx, facts) },
 	}
 	var suspect func(string)
+	var again <-chan struct{}
 	if *wired {
 		// Kubelet may start when it is served and the store is open.
 		d.Ready = after(2, ready)
 		node := newInstalled(log, settings, runtime, files, units)
 		node.plug(ctx, &d)
-		suspect = node.warm.Suspect
+		suspect, again = node.warm.Suspect, node.kubelet.changed
 		var running sync.WaitGroup
 		defer running.Wait()
 		running.Go(func() { node.serve(ctx, d.Ready) })
 	}
 	d.DryRun = newDryRun(settings, runtime, units, *wired, d.Serving, d.Missed, suspect)
+	d.DryRun.Again = again
 	err := d.Run(ctx)
 	cancel()
 	if err != nil {

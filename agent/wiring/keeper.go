@@ -10,8 +10,15 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// lookEvery is the pace at which kubelet is looked at.
-const lookEvery = 2 * time.Second
+const (
+	// lookEvery is the pace at which kubelet is looked at.
+	lookEvery = 2 * time.Second
+	// lookAgain is when a process that may only just have been forked is looked at again.
+	lookAgain = lookEvery / 4
+)
+
+// errRestarting is the state of a kubelet that somebody has started without the agent.
+var errRestarting = fmt.Errorf("kubelet ran without $%s and is restarted", argsVariable)
 
 // Kubelet is kubelet's service.
 type Kubelet interface {
@@ -32,7 +39,7 @@ type Keeper struct {
 	// Undecided says that Observe may soon be true although it is not; unset: it never is.
 	// A kubelet that runs on its own is left alone that long.
 	Undecided func() bool
-	Clock     clock.WithTicker
+	Clock     clock.Clock
 	// Tell is called with each new state: nil when kubelet is wired, else why it is not.
 	Tell func(error)
 
@@ -70,17 +77,23 @@ func (k *Keeper) Begin(ctx context.Context) {
 
 // Run looks at kubelet until ctx ends.
 func (k *Keeper) Run(ctx context.Context) {
-	ticker := k.Clock.NewTicker(lookEvery)
-	defer ticker.Stop()
+	timer := k.Clock.NewTimer(lookEvery)
+	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C():
-			if state, known := k.look(ctx); known {
-				k.tell(ctx, state)
-			}
+		case <-timer.C():
 		}
+		suspect := k.suspect
+		if state, known := k.look(ctx); known {
+			k.tell(ctx, state)
+		}
+		next := lookEvery
+		if k.suspect != suspect {
+			next = lookAgain
+		}
+		timer.Reset(next)
 	}
 }
 
@@ -130,10 +143,7 @@ func (k *Keeper) look(ctx context.Context) (state error, known bool) {
 	case !k.restarted:
 		k.restarted = true
 		logr.FromContextOrDiscard(ctx).Info("Restarting kubelet, which runs without the agent", "pid", pid)
-		if err := k.Kubelet.Restart(ctx); err != nil {
-			return err, true
-		}
-		return nil, false
+		return errors.Join(errRestarting, k.Kubelet.Restart(ctx)), true
 	}
 	return fmt.Errorf("kubelet runs without $%s although it was restarted: something has changed its unit (systemctl cat kubelet); run rekindle-agent install again", argsVariable), true
 }

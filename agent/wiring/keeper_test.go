@@ -89,7 +89,7 @@ func TestKeeper(t *testing.T) {
 		},
 		"kubelet ran before the agent did and is restarted once": {
 			before:       []step{start},
-			want:         []string{"wired"},
+			want:         []string{"and is restarted", "wired"},
 			wantRestarts: 1,
 			wantSet:      true,
 		},
@@ -98,13 +98,13 @@ func TestKeeper(t *testing.T) {
 		},
 		"a unit that no longer takes the arguments is said, and kubelet not restarted again and again": {
 			before:       []step{func(_ *testing.T, _ *Keeper, f *fakeKubelet) { f.deaf = true }, start},
-			want:         []string{"although it was restarted"},
+			want:         []string{"and is restarted", "although it was restarted"},
 			wantRestarts: 1,
 			wantSet:      true,
 		},
 		"a wiring that was taken away is set again": {
 			steps:        []step{start, later(time.Minute), unhookAndRestart},
-			want:         []string{"wired"},
+			want:         []string{"wired", "and is restarted", "wired"},
 			wantRestarts: 1,
 			wantSet:      true,
 		},
@@ -115,7 +115,7 @@ func TestKeeper(t *testing.T) {
 		"it is taken back when the agent has served for a while": {
 			before:       []step{unhookedBefore, start},
 			steps:        []step{later(time.Minute)},
-			want:         []string{"once the agent has served for 1m0s", "wired"},
+			want:         []string{"once the agent has served for 1m0s", "and is restarted", "wired"},
 			wantRestarts: 1,
 			wantSet:      true,
 		},
@@ -136,7 +136,7 @@ func TestKeeper(t *testing.T) {
 				f.own = nil
 				f.start()
 			}},
-			want:         []string{"/run/crio/crio.sock", "wired"},
+			want:         []string{"/run/crio/crio.sock", "and is restarted", "wired"},
 			wantRestarts: 1,
 			wantSet:      true,
 		},
@@ -148,20 +148,20 @@ func TestKeeper(t *testing.T) {
 		"one that begins to observe gives kubelet back to itself": {
 			before:       []step{start},
 			steps:        []step{nothing, observe(true)},
-			want:         []string{"wired", "Observe"},
+			want:         []string{"and is restarted", "wired", "Observe"},
 			wantRestarts: 2,
 		},
 		"one that ceases to has kubelet taken again": {
 			before:       []step{observe(true), start},
 			steps:        []step{nothing, observe(false)},
-			want:         []string{"Observe", "wired"},
+			want:         []string{"Observe", "and is restarted", "wired"},
 			wantRestarts: 1,
 			wantSet:      true,
 		},
 		"kubelet that is left is not restarted again and again while it ends": {
 			before:       []step{start},
 			steps:        []step{nothing, func(_ *testing.T, _ *Keeper, f *fakeKubelet) { f.slow = true }, observe(true)},
-			want:         []string{"wired", "Observe"},
+			want:         []string{"and is restarted", "wired", "Observe"},
 			wantRestarts: 2,
 		},
 		"a kubelet that runs is left alone until the policy is known, and longer if that observes": {
@@ -172,7 +172,7 @@ func TestKeeper(t *testing.T) {
 		"and is taken once the policy is known": {
 			before:       []step{undecided(true), start},
 			steps:        []step{nothing, undecided(false)},
-			want:         []string{"wired"},
+			want:         []string{"and is restarted", "wired"},
 			wantRestarts: 1,
 			wantSet:      true,
 		},

@@ -36,7 +36,9 @@ type Result struct {
 type DryRun struct {
 	Gatherer *gather.Gatherer
 	// Every is the pace; 0: 3 s.
-	Every  time.Duration
+	Every time.Duration
+	// Again asks for a run soon, of what the snapshot does not tell; nil: nobody does.
+	Again  <-chan struct{}
 	latest atomic.Pointer[Result]
 }
 
@@ -67,17 +69,23 @@ func (d *DryRun) Run(ctx context.Context, objects *snapshot.Objects, spec func()
 	defer timer.Stop()
 	var last time.Time
 	soon := false
+	hurry := func() {
+		if !soon {
+			soon = true
+			timer.Reset(max(settle, least-time.Since(last)))
+		}
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-events:
-			if !soon {
-				soon = true
-				timer.Reset(max(settle, least-time.Since(last)))
-			}
-			continue
 		case <-timer.C:
+		case <-events:
+			hurry()
+			continue
+		case <-d.Again:
+			hurry()
+			continue
 		}
 		result := d.Once(ctx)
 		if ctx.Err() != nil {

@@ -28,6 +28,10 @@ var flips = []struct {
 		onNode("cat /root/client.pem > " + pki + "kubelet-client-current.pem"), v1alpha1.ReasonCertificateEnding + " kubelet-client",
 	},
 	{"the disk fills", fill("26"), onNode("rm /var/lib/filler"), v1alpha1.ReasonDiskFull + " /var/lib/.*"},
+	{
+		"kubelet is pointed back at the API server", ledElsewhere,
+		onNode("rm " + systemd + "kubelet.service.d/zzz-own.conf && systemctl daemon-reload && systemctl restart kubelet.service"), v1alpha1.ReasonUnhooked,
+	},
 	{"a pod is switched to a device resource", again("switched", asks(device)), again("switched"), v1alpha1.ReasonDevicePlugin + " default/switched " + device},
 }
 

@@ -49,6 +49,7 @@ var ofTheNode = []row{
 	{name: "network-configuration-removed", fault: onNode("rm /etc/cni/net.d/*"), reason: v1alpha1.ReasonRuntimeNotReady, want: staysDown},
 	{name: "network-file-in-memory", fault: likeFlannel, reason: v1alpha1.ReasonCNIFileVolatile, want: staysDown},
 	{name: "network-file-that-is-kept", policy: ", snapshot: {nodeFiles: [" + subnetFile + "]}", fault: likeFlannel, want: comesBack},
+	{name: "network-credential-valid", fault: asksLocally(time.Hour), want: comesBack},
 	{name: "network-credential-ended", prepare: asksLocally(time.Hour), fault: asksLocally(-time.Minute), reason: v1alpha1.ReasonCNICredentialEnded, want: staysDown},
 
 	// The disk.
