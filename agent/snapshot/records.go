@@ -91,6 +91,7 @@ func (s *Store) PutMark(mark boot.Mark) error { return s.put(keyMark, mark) }
 
 // PutSpec keeps the applied spec; nil removes it.
 func (s *Store) PutSpec(spec *Spec) error {
+	defer s.policyChanges.Add(1)
 	if spec == nil {
 		return s.durable.Write(durable.Now, durable.Change{Record: durable.Record{Bucket: bucketState, Key: keySpec}})
 	}

@@ -12,46 +12,54 @@ const (
 	// settled is how long nothing has changed before a copy is taken: a change of pods
 	// comes with the objects that they need.
 	settled = 10 * time.Second
-	// podsEvery and restEvery are the least time between two copies when pods have come or
-	// gone, or only other things have changed.
-	podsEvery = 10 * time.Minute
-	restEvery = time.Hour
+	// policyEvery, podsEvery and restEvery are the least time between two copies when the
+	// node's policy has changed, when pods have come or gone, or only other things have
+	// changed. A node that goes back to a generation goes back to its policy.
+	policyEvery = time.Minute
+	podsEvery   = 10 * time.Minute
+	restEvery   = time.Hour
 
 	defaultRetain = 2
 	maxRetain     = 5
 )
 
+// changes are counts: of all changes of the content, of those at which pods came or went, and
+// of those of the policy.
+type changes struct{ all, pods, policy uint64 }
+
+func (s *Store) changes() changes {
+	return changes{all: s.durable.Changed(), pods: s.objects.podChanges.Load(), policy: s.policyChanges.Load()}
+}
+
 // sealing decides when to seal. It is not safe for concurrent use.
 type sealing struct {
 	// at is when the last copy was taken, and of which content; zero: never in this run.
-	at      time.Time
-	changed uint64
-	pods    uint64
+	at   time.Time
+	last changes
 	// seen is the latest content, and since when it is.
 	seen  uint64
 	since time.Time
 }
 
-// due says whether to seal at now. Changed counts changes of the content, pods those at
-// which pods came or went.
-func (s *sealing) due(now time.Time, changed, pods uint64) bool {
-	if changed != s.seen || s.since.IsZero() {
-		s.seen, s.since = changed, now
+// due says whether to seal at now.
+func (s *sealing) due(now time.Time, c changes) bool {
+	if c.all != s.seen || s.since.IsZero() {
+		s.seen, s.since = c.all, now
 	}
 	switch {
-	case now.Sub(s.since) < settled || changed == s.changed && !s.at.IsZero():
+	case now.Sub(s.since) < settled || c.all == s.last.all && !s.at.IsZero():
 		return false
 	case s.at.IsZero():
 		return true
-	case pods != s.pods:
+	case c.policy != s.last.policy:
+		return now.Sub(s.at) >= policyEvery
+	case c.pods != s.last.pods:
 		return now.Sub(s.at) >= podsEvery
 	}
 	return now.Sub(s.at) >= restEvery
 }
 
-func (s *sealing) done(now time.Time, changed, pods uint64) {
-	s.at, s.changed, s.pods = now, changed, pods
-}
+func (s *sealing) done(now time.Time, c changes) { s.at, s.last = now, c }
 
 // sealLoop seals until the store is closed.
 func (s *Store) sealLoop(log logr.Logger) {
@@ -63,7 +71,7 @@ func (s *Store) sealLoop(log logr.Logger) {
 		log.V(1).Info("No sealed generation yet")
 	} else {
 		// What is loaded was sealed before, or will be with the next change.
-		policy.done(time.Now(), s.durable.Changed(), s.objects.podChanges.Load())
+		policy.done(time.Now(), s.changes())
 	}
 	told := ""
 	for {
@@ -72,8 +80,8 @@ func (s *Store) sealLoop(log logr.Logger) {
 			return
 		case <-ticker.C:
 		}
-		changed, pods := s.durable.Changed(), s.objects.podChanges.Load()
-		if trusted, _ := s.objects.Trusted(); !trusted || s.objects.doubtful() || !policy.due(time.Now(), changed, pods) {
+		changed := s.changes()
+		if trusted, _ := s.objects.Trusted(); !trusted || s.objects.doubtful() || !policy.due(time.Now(), changed) {
 			continue
 		}
 		err := s.Seal()
@@ -85,7 +93,7 @@ func (s *Store) sealLoop(log logr.Logger) {
 			told = ""
 			log.V(1).Info("Generation is sealed")
 		}
-		policy.done(time.Now(), changed, pods)
+		policy.done(time.Now(), changed)
 	}
 }
 

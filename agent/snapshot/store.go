@@ -26,10 +26,12 @@ type Store struct {
 	// records is held while closed records are exchanged.
 	records sync.Mutex
 
-	retain  atomic.Int32
-	stop    context.CancelFunc
-	closing <-chan struct{}
-	sealed  chan struct{}
+	retain atomic.Int32
+	// policyChanges counts how often the applied spec was kept.
+	policyChanges atomic.Uint64
+	stop          context.CancelFunc
+	closing       <-chan struct{}
+	sealed        chan struct{}
 }
 
 // Open opens the store in dir and makes what is missing. In place of a damaged file it
