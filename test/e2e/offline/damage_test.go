@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"rekindle.edge/api/v1alpha1"
 	"rekindle.edge/test/edgenode"
 	"rekindle.edge/test/scenario/spec"
 )
@@ -31,9 +32,13 @@ func shell(ctx context.Context, line string) string {
 
 var _ = Describe("A store that is damaged while the node is off", func() {
 	It("serves no list that may lack a pod, and the pod's data is there afterwards", func(ctx SpecContext) {
-		By("a generation is sealed")
-		Eventually(ctx, func() string { return shell(ctx, "ls "+stateDir) }).WithTimeout(2*time.Minute).WithPolling(time.Second).
-			Should(ContainSubstring("generation-"), journal)
+		By("a generation is sealed, with the policy as it is now")
+		generations := func() string { return shell(ctx, "ls "+stateDir+" | grep generation- || true") }
+		earlier := generations()
+		setAttachedVolumes(ctx, v1alpha1.AttachedVolumesStart)
+		setAttachedVolumes(ctx, v1alpha1.AttachedVolumesHold)
+		Eventually(ctx, generations).WithTimeout(3*time.Minute).WithPolling(time.Second).
+			ShouldNot(Or(BeEmpty(), Equal(earlier)), journal)
 
 		By("a pod comes after it, with data")
 		pod := edgenode.WebPod("keeper", nodeName)
@@ -72,5 +77,5 @@ var _ = Describe("A store that is damaged while the node is off", func() {
 		waitReadyHere(ctx, append(allPods(), pod.Name)...)
 		Expect(shell(ctx, "cat "+data)).To(Equal("precious"))
 		Expect(upstreamPods(ctx)[pod.Name].UID).To(Equal(pod.UID))
-	}, SpecTimeout(6*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 })
