@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"rekindle.edge/test/edgenode"
+	"rekindle.edge/test/scenario/spec"
 )
 
 // registryName is a registry that the node reaches while the link is up.
@@ -111,17 +112,4 @@ func cutOff(ctx context.Context) *edgenode.Boot {
 }
 
 // journal is what the agent and kubelet said last.
-func journal() string {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	if node.Current() == nil {
-		return "the node is off"
-	}
-	units, err := node.Exec(ctx, "systemctl", "--no-pager", "--failed")
-	text := fmt.Sprintf("%s\n%v", units, err)
-	for _, name := range []string{"agent.log", "kubelet.log"} {
-		data, err := os.ReadFile(filepath.Join(node.Current().Logs, name))
-		text += fmt.Sprintf("\n%s %v\n%s", name, err, data[max(0, len(data)-20000):])
-	}
-	return text
-}
+func journal() string { return spec.Journal(node) }

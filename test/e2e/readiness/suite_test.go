@@ -5,8 +5,6 @@ package readiness
 import (
 	"context"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -18,13 +16,13 @@ import (
 	"rekindle.edge/test/cluster"
 	"rekindle.edge/test/edgenode"
 	"rekindle.edge/test/images"
-	"rekindle.edge/test/scenario"
+	"rekindle.edge/test/scenario/spec"
 )
 
 const (
-	binary   = "/usr/local/bin/rekindle-agent"
+	binary   = spec.Binary
 	nodeName = "edge-1"
-	poll     = 200 * time.Millisecond
+	poll     = spec.Poll
 	// soon bounds what takes a healthy node some seconds on an idle machine.
 	soon = 2 * time.Minute
 	// batch is more than the agent takes to write changes to the disk.
@@ -49,38 +47,18 @@ var (
 // full says that everything is asked for, not only what is of the core.
 func full() bool { return os.Getenv("REKINDLE_FULL") != "" }
 
-func TestReadiness(t *testing.T) {
-	if os.Getenv("REKINDLE_E2E") == "" {
-		t.Skip("needs root and minutes; run `make test-e2e`")
-	}
-	RegisterFailHandler(Fail)
-	suite, reporter := GinkgoConfiguration()
-	suite.Timeout = time.Hour
-	RunSpecs(t, "Readiness", suite, reporter)
-}
+func TestReadiness(t *testing.T) { spec.Run(t, "Readiness") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
+	shared = spec.Start(ctx, spec.RBAC, spec.CRDs)
+	client = spec.Clientset(shared)
 	var err error
-	shared, err = cluster.Start(ctx, cluster.Options{Nodes: true, Log: say})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { Expect(shared.Stop()).To(Succeed()) })
-	client, err = kubernetes.NewForConfig(shared.Admin())
-	Expect(err).NotTo(HaveOccurred())
-	kubectl(ctx, "apply", "-f", "../../../config/rbac/node.yaml")
-	kubectl(ctx, "apply", "-k", "../../../config/crd")
 	web, err = images.BuildStatic(ctx, "rekindle.edge/test/images/web", GinkgoT().TempDir())
 	Expect(err).NotTo(HaveOccurred())
 	address := serveRegistry()
 
-	agent, err := scenario.AgentBinary()
-	Expect(err).NotTo(HaveOccurred())
-	node, err = edgenode.New(ctx, shared, edgenode.Options{
-		Name: nodeName, Kubelet: edgenode.KubeletVersion(os.Getenv("REKINDLE_KUBELET")),
-		Agent: &edgenode.Agent{Binary: agent}, Log: say,
-	})
-	Expect(err).NotTo(HaveOccurred())
-	_, err = node.FirstBoot(ctx)
-	Expect(err).NotTo(HaveOccurred())
+	node = spec.NewNode(ctx, shared, nodeName)
+	spec.FirstBoot(ctx, node)
 	setPolicy(ctx, target, "")
 	write(ctx, "/etc/containerd/certs.d/"+registryName+"/hosts.toml", "server = \"http://"+address+"\"\n")
 	shell(ctx, binary+" install")
@@ -92,14 +70,10 @@ var _ = JustAfterEach(func() {
 	}
 })
 
-func say(format string, args ...any) { GinkgoWriter.Printf(format+"\n", args...) }
+func say(format string, args ...any) { spec.Say(format, args...) }
 
 // kubectl runs as the cluster's administrator.
 func kubectl(ctx context.Context, args ...string) string {
 	GinkgoHelper()
-	cmd := exec.CommandContext(ctx, filepath.Join(shared.Tools(), "kubectl"), args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+shared.AdminKubeconfig())
-	said, err := cmd.CombinedOutput()
-	Expect(err).NotTo(HaveOccurred(), "%s", said)
-	return string(said)
+	return spec.Kubectl(ctx, shared, "", args...)
 }
